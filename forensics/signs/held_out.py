@@ -17,10 +17,14 @@ from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN, eval_at_chance_th
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 from parsers.tables import Run
 
-EFFECTS = {"other_evaluation_far_higher": "loss.eval"}  # symptoms of their own, for which there is no detector
+EFFECTS = {
+    "other_evaluation_far_higher": "loss.eval",
+    "eval_turned_where_training_jumped": "loss.eval",
+}  # symptoms of their own, for which there is no detector
 
 FAR = 0.15  # measured: none of the 14 healthy runs of the open zoos that have six evaluations ends so far above its best
 AFTER = 3  # evaluations that the detector of the gap wants after the lowest one
+LASTS, HALF = 3, 0.5  # bound: a batch is over within two logged values; unit: the most of it
 NEAR = 20  # steps: two logging intervals of ten, the most usual one
 
 
@@ -153,23 +157,29 @@ def training_moved_near_eval_jump(s: Symptoms) -> Sign:
 
 
 def eval_turned_where_training_jumped(s: Symptoms) -> Sign:
-    """A spike of the training loss that does not come back fast begins at the best evaluation or before the next one."""
+    """A spike of the training loss begins at the best evaluation or before the next one, and the evaluation does not come back with it. One of the
+    height of scatter counts where the next evaluation has the most of what evaluation loses: overfitting turns slowly."""
     if missing := _too_few(s, 4):
         return cannot_tell(missing)
-    steps = curve(s.run)[0]
+    steps, x = curve(s.run)
     best, lowest, final = _worsened(s.run)
     after = steps[steps > best]
     if len(after) < 2 or final < lowest + gap.RISE * abs(lowest):
         return cannot_tell("the evaluation loss does not turn up.")
-    moved = [f for f in s.of(loss_spike.Facts, level_shift.Facts, severity=GRAVE) if getattr(f.facts, "class_", "") != "fast"]
+    at_once = len(after) >= AFTER and float(x[steps > best].min() - lowest) > HALF * (final - lowest)
+    moved = [f for f in s.of(loss_spike.Facts, level_shift.Facts) if (f.severity in GRAVE or at_once) and not _one_batch(f.facts)]
     there = [f for f in moved if f.first_step is not None and best <= f.first_step <= int(after[0])]
     turned = s.of(gap.Facts)
     if there:
-        text = (
-            f"Evaluation is lowest at step {best}, and the training loss jumps at step {there[0].first_step}, before the next evaluation."
-        )
-        return seen(text, [there[0], *turned], first=there[0].first_step)
+        name, word, sign = _named(s.run)
+        text = f"{name} is {word} at step {best} ({sign * lowest:.4g}), and the training loss jumps at step {there[0].first_step}, before the next one"
+        return seen(f"{text}; it ends at {sign * final:.4g}.", [there[0], *turned], first=there[0].first_step)
     return absent(f"Training loss does not jump between step {best}, at which evaluation is lowest, and the next evaluation.", turned)
+
+
+def _one_batch(spike: loss_spike.Facts | level_shift.Facts) -> bool:
+    """Whether a jump is over as fast as one batch: not where its fall takes as many values as make a level."""
+    return isinstance(spike, loss_spike.Facts) and spike.class_ == "fast" and spike.values < LASTS
 
 
 def _passes(s: Symptoms) -> float | None:
