@@ -36,7 +36,9 @@ def test_an_evaluation_that_does_not_come_back_with_the_loss(loss: np.ndarray, r
         assert "data_distribution_shift" in causes and "bad_data_batch" not in causes and "overfitting" not in causes
 
 
-@pytest.mark.parametrize(("tail", "fires"), [(JUMP, False), (np.where(T >= 14, 0.6, 0.0), True), (np.where(T >= 14, 0.06 * (T - 13), 0.0), True)])
+@pytest.mark.parametrize(
+    ("tail", "fires"), [(JUMP, False), (np.where(T >= 14, 0.6, 0.0), True), (np.where(T >= 14, 0.06 * (T - 13), 0.0), True)]
+)
 def test_a_spike_that_is_coming_back_at_the_end_of_the_log_is_no_divergence(tail: np.ndarray, fires: bool) -> None:
     assert bool(list(divergence.detect(run_of({"loss.train": LEARNS + tail})))) is fires
     cut = run_of({"loss.train": (LEARNS + tail)[:20]})
