@@ -16,6 +16,7 @@ from forensics.run import settings
 from forensics.run.scores import curve, held_out
 from forensics.run.series import Series, parts, series
 from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN, eval_at_chance_throughout, eval_never_better
+from forensics.signs.held_out_decoded import nothing_decoded_right
 from forensics.signs.held_out_level import BY_HEART
 from forensics.signs.held_out_sets import one_evaluation_steps_alone
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
@@ -76,6 +77,8 @@ def eval_turned_up(s: Symptoms) -> Sign:
         worse = [d for d in s.of(OneSet) if d.facts.tag == tag]
         if others and worse and not _far_below(s.run, others):
             return absent(f"{worse[0].title}: evaluation as a whole does not turn up.", worse)
+        if (never := nothing_decoded_right(s)).state == SEEN:
+            return absent(f"{never.text} So it does not turn.", [f])
         if jumped := [j for j in s.of(eval_jump.Facts, severity=GRAVE) if _makes_the_rise(j, f)]:
             return absent(f"{jumped[0].title}: evaluation jumps and does not turn.", [*jumped, f])
         if (with_it := eval_turned_where_training_jumped(s)).state == SEEN:

@@ -40,7 +40,9 @@ def loss_multiple_throughout(s: Symptoms) -> Sign:
     if m.ratio < MULTIPLE:
         return absent(f"{text}.", where=m.where)
     if not len(norm):
-        return cannot_tell(f"the gradient norm was not logged, which tells a sum that is trained on from one that is only logged: {text[0].lower()}{text[1:]}.")
+        return cannot_tell(
+            f"the gradient norm was not logged, which tells a sum that is trained on from one that is only logged: {text[0].lower()}{text[1:]}."
+        )
     size = float(np.median(norm))
     text += f"; the median of the gradient norm is {size:.3g}"
     return seen(f"{text}.", where=m.where, first=m.step, last=m.last) if size > m.ratio / MULTIPLE else absent(f"{text}.", where=m.where)
