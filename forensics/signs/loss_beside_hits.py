@@ -107,7 +107,7 @@ def _another_objective(run: Run, loss: Series, hits: Series) -> str:
     """Why the loss is no cross entropy of the answers that the accuracy counts."""
     if any(name.startswith(("rl.", "pref.", "gan.")) for name in names(run, LEAST)):
         return "a policy, a preference or a generator is trained, whose loss is no cross entropy of answers."
-    if not is_likelihood(loss.tag) or _OTHER_COUNT.search(hits.tag) or loss.value[loss.usable].min() < 0:
+    if not is_likelihood(loss.tag) or _OTHER_COUNT.search(hits.tag) or (loss.value < 0).any():
         return f"{loss.tag} need not be the cross entropy of the answers that {hits.tag} counts."
     if any(_OTHER_LOSS.search(f"{x.key}={x.value}") for x in settings.every(run)):
         return "config names a loss that costs less than a cross entropy."
