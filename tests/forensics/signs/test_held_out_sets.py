@@ -11,6 +11,7 @@ import pytest
 from forensics.detectors import dataset_loss
 from forensics.pipeline import examined
 from forensics.signs.sign import Sign
+from tests.forensics.curves import run_of
 from tests.forensics.runs import make, only, read
 
 STEPS, EVERY = 42, 6
@@ -72,3 +73,20 @@ def test_by_heart_or_forgotten(tmp_path: Path, last: float, state: str) -> None:
 def test_a_set_of_which_nothing_is_left(tmp_path: Path, old: list[float], new: list[float], severity: str) -> None:
     rows = [{"step": k * EVERY, "eval_old_loss": a, "eval_new_loss": b} for k, (a, b) in enumerate(zip(old, new, strict=True))]
     assert only(list(dataset_loss.detect(read(make(tmp_path, rows))))).severity == severity
+
+
+T = np.arange(120)
+
+
+@pytest.mark.parametrize(
+    ("train", "held_out", "state"),
+    [
+        (2.4 * np.exp(-T / 12) + 0.003, 1.7 + np.exp(-T / 20), "seen"),  # stands still at 70 % of the first loss
+        (2.4 * np.exp(-T / 12) + 0.003, 0.05 + 2.3 * np.exp(-T / 15), "absent"),  # it learnt what holds for other data as well
+        (2.4 * np.exp(-T / 12) + 0.1, 1.7 + np.exp(-T / 20), "absent"),
+        (2.4 * np.exp(-T / 200), 1.7 + np.exp(-T / 20), "absent"),
+    ],
+)
+def test_training_that_leaves_the_evaluation_behind(train: Any, held_out: Any, state: str) -> None:
+    sign = examined(run_of({"loss.train": train, "loss.eval": held_out}))[2]["eval_left_behind"]
+    assert sign.state == state, sign.text
