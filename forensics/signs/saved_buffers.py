@@ -18,20 +18,21 @@ MOST = 20  # unit: times the steps; a count further off began in another trainin
 
 
 def batchnorm_counted_more_than_steps(s: Symptoms) -> Sign:
-    """A batch norm has counted more batches by a checkpoint than the whole run has steps, and no whole multiple of those until any end of an epoch:
+    """A batch norm has counted more batches by a checkpoint than the whole run has steps, and no whole multiple of those until it was saved, or until any end of an epoch:
     other passes than those of training were made in training mode. Of several passes a step it would be a multiple."""
-    counts = {run_saves.name(c, s.run): int(n) for c in run_saves.of_run(s.run) if (n := _counted(c.contents.values))}
+    counts = {run_saves.name(c, s.run): (int(n), c.step) for c in run_saves.of_run(s.run) if (n := _counted(c.contents.values))}
     first, last = reach.first(s.run), reach.last(s.run)
     if not counts or first is None or last is None:
         return cannot_tell("there is no checkpoint in the folder with the counter of a batch norm.")
     if tuned(s.run) or (settings.number(s.run, "accumulation") or 1) > 1:
         return does_not_arise("weights of another training are tuned, or gradients accumulated: batches are no steps.")
-    name, count = max(counts.items(), key=lambda x: x[1])
+    name, (count, saved) = max(counts.items(), key=lambda x: x[1][0])
     steps = last - first + 1
     text = f"The batch norms in {name} have counted {count} batches, and the run has {steps} steps"
     if count <= steps + 1:
         return absent(f"{text}.", where=name)
-    if count > MOST * steps or any(_multiple(count, at) for at in _ends(s.run, steps)):
+    ends = [*_ends(s.run, steps), *([saved] if saved else [])]
+    if not ends or count > MOST * steps or any(_multiple(count, at) for at in (*ends, *(a["steps"][1] for a in s.run.attempts), steps)):
         return cannot_tell(
             f"whether each step makes several passes, or the counter began in another training, is not logged: {text[0].lower()}{text[1:]}."
         )
@@ -44,10 +45,10 @@ def _counted(values: dict[str, object]) -> float:
 
 
 def _ends(run: Run, steps: int) -> list[int]:
-    """Numbers of steps at which a checkpoint may have been saved: the end of the run and of each epoch."""
+    """Numbers of steps at the end of each epoch, where a checkpoint is saved that does not tell its step; none where epochs were not logged."""
     epoch = series(run, "epoch")
     if epoch is None or not epoch.usable.any():
-        return [steps]
+        return []
     x = epoch.value[epoch.usable]
     epochs = max(int(x.max()) - int(x.min()) + 1, 1)
     return [round(steps * k / epochs) for k in range(1, epochs + 1)]

@@ -37,3 +37,15 @@ def test_evaluations_that_batch_norms_count(tmp_path: Path, batches: int, config
     torch.save({"state_dict": {f"layer.{k}": v for k, v in norm.state_dict().items()}}, tmp_path / "model_best.pth.tar")
     sign = batchnorm_counted_more_than_steps(Symptoms(read(tmp_path), ()))
     assert sign.state == state, sign.text
+
+
+@pytest.mark.parametrize(("step", "state"), [(33, CANNOT_TELL), (31, SEEN), (None, CANNOT_TELL)])
+def test_two_views_of_each_sample_are_two_passes_a_step(tmp_path: Path, step: int | None, state: str) -> None:
+    """A checkpoint from the middle of a run without epochs: only its own step tells."""
+    make(tmp_path, [{"step": i, "loss": 2.0 / (1 + i)} for i in range(40)])
+    told = {"step": step} if step else {}
+    torch.save(
+        {"state_dict": {"bn.num_batches_tracked": torch.tensor(66), "bn.running_var": torch.ones(3)}, **told}, tmp_path / "last.ckpt"
+    )
+    sign = batchnorm_counted_more_than_steps(Symptoms(read(tmp_path), ()))
+    assert sign.state == state, sign.text
