@@ -23,10 +23,8 @@ EFFECTS = {
 
 NO_DROPOUT = "config does not mention dropout."
 BY_HEART = 0.1  # of the early level: where the shadow detector calls any task memorized
-APART, HALF = (
-    0.01,
-    0.5,
-)  # unit: a hundredth; half; measured: a healthy run of the seen sets whose training ends there keeps a third, with 98 % right
+# unit: a hundredth; half; measured: a healthy run of the seen sets whose training ends there keeps a third, with 98 % right
+APART, HALF = 0.01, 0.5
 EARLY, LEAST = 5, 20  # statistical: medians of 5 and 15 are off by half and a third of a noise; their sum at least
 BEGINS = 0.1  # share of the run by which its log must begin, as for the plateau detector
 BELOW = 6  # evaluations: all of six on one side by chance has a probability of 1 in 64
