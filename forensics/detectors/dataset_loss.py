@@ -8,7 +8,8 @@ How it decides
     All tags that carry an evaluation loss, an accuracy of an evaluation, or the training loss of one part of the data, of which two or more were
     logged at least six times. It fires for a set whose last three values lie 5 % and three noises beyond its best, at least three
     evaluations back, while the median of the other sets got better over the same steps. For information: to forget one source
-    can be what a new mixture is meant to do, and overfitting has its own detector.
+    can be what a new mixture is meant to do, and overfitting has its own detector. A warning where all that was known is gone: the set
+    ends worse than the others were before they were learnt.
 
 Cannot tell
     Where one evaluation alone was logged: a mean over datasets hides what each of them does.
@@ -40,6 +41,7 @@ LEAST = 6  # bound: three evaluations make the last level, and the four second d
 RISE = 0.05  # unit: what a change of data is worth telling from; not critical: for information only (docs/thresholds.md)
 NOISES = 3.0  # statistical: a median of three is off by 0.7 noises, so this is 4 sigma, which chance does once in 30,000
 NAMES = {"loss.eval": 1.0, "loss.part": 1.0, "acc.eval": -1.0}  # -1: the higher, the better
+HALF = 0.5  # unit: half of the first value is left of what was learnt
 BACK = 3  # bound: three values make a median, and the lowest one is not among them
 
 
@@ -97,10 +99,20 @@ def detect(run: Run) -> Iterator[Finding]:
                 evidence.window(s, first, last, title=s.tag, where=s.place(run, rows[best])),
                 evidence.table("by dataset", ["tag", "first", "best", "last"], table),
             )
+            unlearnt = [v for j, (o, r) in enumerate(sets) if j != i and (v := _before_learning(sign * o.value[r])) is not None]
+            gone = bool(unlearnt) and x[best] < min(unlearnt) and end > max(unlearnt)
             facts = Facts(s.tag, rise, first, len(others), s.interval)
-            yield evidence.on_rows(s, (rows[best], rows[-1]), facts, title, "info", *shown, key=f"{first}-{i}")
+            severity = "warning" if gone else "info"
+            yield evidence.on_rows(s, (rows[best], rows[-1]), facts, title, severity, *shown, key=f"{first}-{i}")
     if not judged:
         raise CannotTell("the loss or accuracy of fewer than two datasets was logged")
+
+
+def _before_learning(x: np.ndarray) -> float | None:
+    """What another set costs before it is learnt: its first value, where it comes to less than half of it; of hits, to twice as many."""
+    first, best = float(x[0]), float(x.min())
+    learnt = best < HALF * first if first > 0 else best < first / HALF < 0
+    return first if learnt else None
 
 
 def _change(s: Series, rows: np.ndarray, since: int, sign: float) -> float | None:

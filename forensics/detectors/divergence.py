@@ -13,6 +13,7 @@ How it decides
     stood near its best, or where the rise began. A loss that stands a quarter above its first level for a tenth of the run and
     then comes back was divergence, too, until something (usually the falling rate) caught it: a warning.
     Where the evaluation loss goes on falling to the end meanwhile, or the weight of a KL term lifts the loss, it is information.
+    A loss that has fallen from value to value since its top, and lost half of its rise, is a spike that comes back.
     Where no loss was logged a score is judged, and the reward wherever it was, turned round: it has to lose half of what it had gained, too.
 
 Cannot tell
@@ -54,6 +55,7 @@ NOISES = 8.0
 UNDONE = 0.05  # of all that the loss had fallen; not critical in the runs of docs/thresholds.md: it keeps out losses near zero
 # statistical: values of the shortest level, whose median is off by half a sigma; in fewer than three levels of that, three make a median
 FEW, FEWEST = 5, 3
+HALF = 0.5  # unit: half of the rise; statistical: five values fall in order by chance once in 120
 CLIMB, STRETCH = 1.25, 0.1  # measured: at 0.7 of CLIMB four of 107 healthy runs fire, at 1.4 none is lost; STRETCH: not critical
 
 
@@ -88,6 +90,8 @@ def detect(run: Run) -> Iterator[Finding]:
             return
         at, level, width = slow.start, medians.rolling_median(y, LEVEL), LEVEL
         best = min(_best(level, LEVEL), at)
+    if _recovers(y[at:], float(y[best])):
+        return
     row = rows[at]
     start, last = int(s.step[row]), int(s.step[rows[-1]])
     low, end = float(np.median(x[max(best - width + 1, 0) : best + 1])), float(np.median(x[-width:]))
@@ -125,6 +129,13 @@ def _least(y: excursions.Floats, logs: bool, width: int, spread: excursions.Floa
     seen = max(float(np.log1p(RISE)), NOISES * noise) + MARGIN * noise + falls
     best = float(level[width:].min())
     return max(float(np.expm1(seen)), _undone(y, width, best) / float(np.exp(best))) if logs else seen
+
+
+def _recovers(y: excursions.Floats, best: float) -> bool:
+    """Whether every value since the highest one lies below the one before, and the last has lost most of the rise: a spike that is coming back."""
+    top = int(np.argmax(y))
+    after = np.diff(y[top:])
+    return len(after) >= FEW and bool((after < 0).all()) and y[-1] - best < HALF * (y[top] - best)
 
 
 def _gained(x: excursions.Floats, low: float) -> float:

@@ -14,13 +14,15 @@ import numpy as np
 from forensics.run import settings
 from forensics.run.evaluations import guessing, outcomes
 from forensics.run.inputs import surviving
-from forensics.run.series import Series, series
+from forensics.run.series import Ints, Series, parts, series
 from forensics.run.settings import Setting
 from parsers.tables import Run
 
 LEAST = 1.8  # a factor of two, less what a first training loss lies below its evaluation
 AT_CHANCE = 0.04  # an untrained model's loss against ln(classes): as logger_artefact's CLOSE
 AT_EVALUATION = 0.1  # two losses of one model on other batches; factors that config sets are mostly two times apart
+# bound: two medians of two; unit: a quarter of the loss is gone, in its logarithm, and the ratio of the two moves by no more than a third of that
+LEAST_EVALS, FELL, SPREAD = 4, 0.29, 1 / 3
 EARLY, BEGINS = 3, 10  # evaluations; steps by which the log must begin
 
 _BATCH = (
@@ -65,6 +67,25 @@ def configured(run: Run, found: Sequence[Measured]) -> tuple[Measured, Factor] |
     return min(near, key=lambda x: x[0])[1:] if near else None
 
 
+def throughout(run: Run) -> Measured | None:
+    """The training loss over the mean of the evaluation losses, where it is one number from the first evaluation to the last while both fall: a factor.
+    What a penalty, dropout or smoothing adds is none, nor is what overfitting takes away."""
+    train, sets = series(run, "loss.train"), [s for s in parts(run, "loss.eval") if s.usable.sum() >= LEAST_EVALS]
+    sets = [s for s in sets if np.array_equal(s.step[s.usable], sets[0].step[sets[0].usable])]
+    if train is None or not sets or not len(surviving(train)):
+        return None
+    steps, mean = sets[0].step[sets[0].usable], np.mean([s.value[s.usable] for s in sets], axis=0)
+    beside = np.array([_around(train, surviving(train), int(step)) for step in steps])
+    if not (mean > 0).all() or not (beside > 0).all():  # of NaN it is not, either
+        return None
+    ratio, fell = np.log(beside / mean), float(np.log(mean[0] / mean.min()))
+    if fell < FELL or float(np.ptp(ratio)) > fell * SPREAD:
+        return None
+    told = "the mean of the evaluation losses" if len(sets) > 1 else f"the evaluation loss ({sets[0].tag})"
+    place = sets[0].place(run, int(np.flatnonzero(sets[0].usable)[0]))
+    return Measured(float(np.exp(np.median(ratio))), told, int(steps[0]), int(steps[-1]), place, AT_EVALUATION)
+
+
 def candidates(run: Run) -> list[Factor]:
     """Batch sizes, accumulation, processes and lengths that config sets, their shares by process, and batch times length."""
     world, batches, lengths = (
@@ -96,10 +117,8 @@ def _over_evaluation(run: Run, loss: Series) -> Measured | None:
         return None
     ratios, near = [], []
     for i in surviving(held)[:EARLY]:
-        at = int(np.argmin(np.abs(loss.step[rows] - held.step[i])))
-        around = rows[max(at - 1, 0) : at + 2]
-        level = float(np.median(loss.value[around]))
-        if held.value[i] > 0 and level > 0 and abs(int(loss.step[rows[at]]) - int(held.step[i])) <= 2 * loss.interval:
+        level = _around(loss, rows, int(held.step[i]))
+        if held.value[i] > 0 and level > 0:
             ratios.append(level / float(held.value[i]))
             near.append(int(i))
     if not ratios:
@@ -108,6 +127,13 @@ def _over_evaluation(run: Run, loss: Series) -> Measured | None:
     told = f"the evaluation loss ({held.tag})"
     step = int(held.step[near[best]])
     return Measured(ratios[best], told, step, int(held.step[near[-1]]), held.place(run, near[best]), AT_EVALUATION)
+
+
+def _around(loss: Series, rows: Ints, step: int) -> float:
+    """Median of the three training losses around an evaluation; NaN where none was logged near it."""
+    at = int(np.argmin(np.abs(loss.step[rows] - step)))
+    near = abs(int(loss.step[rows[at]]) - step) <= 2 * loss.interval
+    return float(np.median(loss.value[rows[max(at - 1, 0) : at + 2]])) if near else float("nan")
 
 
 def _whole(told: Sequence[Setting]) -> list[Factor]:

@@ -22,6 +22,7 @@ _ESTIMATORS = {
     "SGDClassifier": "sgd",
     "SGDRegressor": "sgd",
 }  # the defaults of scikit-learn
+_DEFAULTS = {"hf-trainer": "adam"}  # of frameworks: TrainingArguments.optim is AdamW where nothing else is asked for
 NARROWEST, WIDEST = 16.0, 16384.0  # of models with attention: toys, and Llama 3 405B (arXiv 2407.21783) at the other end
 _NAMED = lazy_re(r"(?i)(^|[./])(optim|optimizer)[./](name|type|class|kind|_target_)$")
 _ADAM_KEYS = lazy_re(r"(?i)(^|[./_])(adam_)?(beta_?2|betas|adam_eps(ilon)?)$")
@@ -35,6 +36,7 @@ _PRETRAINED = lazy_re(
 )
 _ADAPTER = lazy_re(r"(?i)(^|[./_])(lora|peft|adapters?|qlora)([./_]|$)")
 _ADAPTER_SWITCH = lazy_re(r"(?i)^(use_|enable_)?(lora|peft|adapters?)(_r|_rank|_enabled?)?$")
+_INSTALLED = lazy_re(r"(?i)version|^package\.")  # what lies on the machine is no setting of the run
 NO = ("", "0", "0.0", "false", "none", "null", "no", "[]", "{}", "scratch")
 
 
@@ -55,18 +57,24 @@ def is_set(s: Setting) -> bool:
 
 def tuned_by_adapters(run: Run) -> bool:
     """Whether config asks for adapters (LoRA and kin), and no switch turns them off."""
-    found = [s for s in settings.every(run) if _ADAPTER.search(s.key) and "version" not in s.key.lower()]
+    found = [s for s in settings.every(run) if _ADAPTER.search(s.key) and not _INSTALLED.search(s.key)]
     off = any(not is_set(s) and _ADAPTER_SWITCH.search(s.key.rpartition(".")[2]) for s in found)
     return not off and any(is_set(s) for s in found)
 
 
 @once
-def optimizer(run: Run) -> Setting | None:
-    """The setting that names the optimizer, or one that only Adam and its kin have; None where two settings name different ones."""
+def _optimizers(run: Run) -> list[Setting]:
+    """The settings that name an optimizer."""
     # elsewhere a solver integrates a differential equation
     names = [*settings.names_of("optimizer"), *(["solver"] if settings.named(run, "estimator") else [])]
     plain = [s for s in settings.named(run, " ".join(names)) if isinstance(s.value, str)]
-    named = plain + [s for s in settings.every(run) if _NAMED.search(s.key) and s not in plain]
+    return plain + [s for s in settings.every(run) if _NAMED.search(s.key) and s not in plain]
+
+
+@once
+def optimizer(run: Run) -> Setting | None:
+    """The setting that names the optimizer, or one that only Adam and its kin have; None where two settings name different ones."""
+    named = _optimizers(run)
     if len({_family(str(s.value)) for s in named}) > 1:
         return None
     return named[-1] if named else next((s for s in settings.every(run) if _ADAM_KEYS.search(s.key)), None)
@@ -76,13 +84,19 @@ def family(run: Run) -> str | None:
     """'adam', 'sgd', 'other', or None where config does not name the optimizer, or names two."""
     found = optimizer(run)
     if found is None:
-        return next((f for s in settings.named(run, "estimator") if (f := _ESTIMATORS.get(str(s.value)))), None)
+        told = next((f for s in settings.named(run, "estimator") if (f := _ESTIMATORS.get(str(s.value)))), None)
+        return told or (None if _optimizers(run) else _DEFAULTS.get(run.framework or ""))
     return "adam" if _ADAM_KEYS.search(found.key) else _family(str(found.value))
 
 
 def _family(name: str) -> str:
     name = name.lower()
     return next((f for f in FAMILIES if f in name and not re.search("adamax|muon", name)), "other")
+
+
+def named(run: Run) -> bool:
+    """Whether config names an optimizer, or several."""
+    return optimizer(run) is not None or bool(_optimizers(run) or settings.named(run, "estimator"))
 
 
 def models(run: Run) -> list[str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from forensics.case import Finding
+from forensics.case import BaseFacts, Finding
 from forensics.detectors import divergence, eval_jump, eval_shadow, level_shift, loss_spike, lr_schedule, nonfinite, resume_break
 from forensics.detectors import train_eval_gap as gap
 from forensics.detectors.dataset_loss import Facts as OneSet
@@ -12,15 +14,23 @@ from forensics.findings import GRAVE
 from forensics.run import evaluations as held
 from forensics.run import settings
 from forensics.run.scores import curve, held_out
-from forensics.run.series import parts, series
+from forensics.run.series import Series, parts, series
 from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN, eval_at_chance_throughout, eval_never_better
+from forensics.signs.held_out_decoded import nothing_decoded_right
+from forensics.signs.held_out_level import BY_HEART
+from forensics.signs.held_out_sets import one_evaluation_steps_alone
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 from parsers.tables import Run
 
-EFFECTS = {"other_evaluation_far_higher": "loss.eval"}  # symptoms of their own, for which there is no detector
+EFFECTS = {
+    "other_evaluation_far_higher": "loss.eval",
+    "eval_turned_where_training_jumped": "loss.eval",
+}  # symptoms of their own, for which there is no detector
 
 FAR = 0.15  # measured: none of the 14 healthy runs of the open zoos that have six evaluations ends so far above its best
 AFTER = 3  # evaluations that the detector of the gap wants after the lowest one
+LASTS, HALF = 3, 0.5  # bound: a batch is over within two logged values; unit: the most of it
+BACK = 3  # bound: three values make a median
 NEAR = 20  # steps: two logging intervals of ten, the most usual one
 
 
@@ -62,8 +72,13 @@ def eval_turned_up(s: Symptoms) -> Sign:
         others = [
             p for p in parts(s.run, "loss.eval") if p.tag != tag and "train" not in p.tag.lower()
         ]  # that falls where it is learnt by rote
-        if others and (worse := [d for d in s.of(OneSet) if d.facts.tag == tag]):
+        if (alone := one_evaluation_steps_alone(s)).state == SEEN:
+            return absent(f"{alone.text} That is no turn.", [f])
+        worse = [d for d in s.of(OneSet) if d.facts.tag == tag]
+        if others and worse and not _far_below(s.run, others):
             return absent(f"{worse[0].title}: evaluation as a whole does not turn up.", worse)
+        if (never := nothing_decoded_right(s)).state == SEEN:
+            return absent(f"{never.text} So it does not turn.", [f])
         if jumped := [j for j in s.of(eval_jump.Facts, severity=GRAVE) if _makes_the_rise(j, f)]:
             return absent(f"{jumped[0].title}: evaluation jumps and does not turn.", [*jumped, f])
         if (with_it := eval_turned_where_training_jumped(s)).state == SEEN:
@@ -84,6 +99,14 @@ def eval_turned_up(s: Symptoms) -> Sign:
     if after < AFTER:
         return cannot_tell(f"only {after} evaluation{'s follow' if after > 1 else ' follows'} the best one, of step {step}.")
     return absent(f"{text}, but training loss rises as well, or evaluations scatter as much.")
+
+
+def _far_below(run: Run, sets: Sequence[Series]) -> bool:
+    """Whether training ends below a tenth of every one of these evaluations: what it learns by heart helps none of them."""
+    train = series(run, "loss.train")
+    ends = [float(np.median(p.value[p.usable][-BACK:])) for p in sets if p.usable.sum() >= BACK]
+    last = held.level_at(train, int(train.step[-1]), BACK) if train is not None else None
+    return last is not None and bool(ends) and last < BY_HEART * min(ends)
 
 
 def _makes_the_rise(jump: Finding[eval_jump.Facts], turn: Finding[gap.Facts]) -> bool:
@@ -153,23 +176,29 @@ def training_moved_near_eval_jump(s: Symptoms) -> Sign:
 
 
 def eval_turned_where_training_jumped(s: Symptoms) -> Sign:
-    """A spike of the training loss that does not come back fast begins at the best evaluation or before the next one."""
+    """A spike of the training loss begins at the best evaluation or before the next one, and the evaluation does not come back with it. One of the
+    height of scatter counts where the next evaluation has the most of what evaluation loses: overfitting turns slowly."""
     if missing := _too_few(s, 4):
         return cannot_tell(missing)
-    steps = curve(s.run)[0]
+    steps, x = curve(s.run)
     best, lowest, final = _worsened(s.run)
     after = steps[steps > best]
     if len(after) < 2 or final < lowest + gap.RISE * abs(lowest):
         return cannot_tell("the evaluation loss does not turn up.")
-    moved = [f for f in s.of(loss_spike.Facts, level_shift.Facts, severity=GRAVE) if getattr(f.facts, "class_", "") != "fast"]
+    at_once = len(after) >= AFTER and float(x[steps > best].min() - lowest) > HALF * (final - lowest)
+    moved = [f for f in s.of(loss_spike.Facts, level_shift.Facts) if (f.severity in GRAVE or at_once) and not _one_batch(f.facts)]
     there = [f for f in moved if f.first_step is not None and best <= f.first_step <= int(after[0])]
     turned = s.of(gap.Facts)
     if there:
-        text = (
-            f"Evaluation is lowest at step {best}, and the training loss jumps at step {there[0].first_step}, before the next evaluation."
-        )
-        return seen(text, [there[0], *turned], first=there[0].first_step)
+        name, word, sign = _named(s.run)
+        text = f"{name} is {word} at step {best} ({sign * lowest:.4g}), and the training loss jumps at step {there[0].first_step}, before the next one"
+        return seen(f"{text}; it ends at {sign * final:.4g}.", [there[0], *turned], first=there[0].first_step)
     return absent(f"Training loss does not jump between step {best}, at which evaluation is lowest, and the next evaluation.", turned)
+
+
+def _one_batch(spike: BaseFacts) -> bool:
+    """Whether a jump is over as fast as one batch: not where its fall takes as many values as make a level."""
+    return isinstance(spike, loss_spike.Facts) and spike.class_ == "fast" and spike.values < LASTS
 
 
 def _passes(s: Symptoms) -> float | None:

@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 
-from forensics.detectors import lr_schedule, warmup
+from forensics.detectors import lr_schedule, plateau, warmup
 from forensics.run import reach, settings
 from forensics.run.plan import planned_steps
-from forensics.run.recipe import HIGH, recipe
+from forensics.run.recipe import HIGH, of_width, recipe
 from forensics.run.series import series
 from forensics.run.trouble import NONE, trouble
-from forensics.run.usual_rate import family, usual
+from forensics.run.usual_rate import WIDEST, family, named, tuned, usual
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.tables import Run
 
@@ -38,8 +38,18 @@ def rate_ordinary(s: Symptoms) -> Sign:
 
 
 def rate_far_below_usual(s: Symptoms) -> Sign:
-    """The peak rate is no more than three hundredths of what is usual for this kind of model, width and optimizer."""
-    return _against_usual(s.run, 0.0, math.nextafter(LOW, 1.0))
+    """The peak rate is no more than three hundredths of what is usual for this kind of model, width and optimizer; where config does not name
+    the optimizer, of the lowest that is usual with any, in a run whose loss does not fall: who tunes a trained model takes such rates, too."""
+    r = recipe(s.run)
+    if not r.rate or named(s.run) or tuned(s.run):
+        return _against_usual(s.run, 0.0, math.nextafter(LOW, 1.0))
+    lowest = of_width(WIDEST)
+    if r.rate > LOW * lowest:
+        return _against_usual(s.run, 0.0, math.nextafter(LOW, 1.0))
+    text = f"The peak learning rate of {r.rate:.3g} is {r.rate / lowest:.2g} times the lowest that is usual with any optimizer and model ({lowest:.2g})"
+    if not s.of(plateau.Facts, severity=["warning"]):
+        return cannot_tell(f"config does not say whether a trained model is tuned, which takes such rates: {text[0].lower()}{text[1:]}.")
+    return seen(f"{text}.", where=_rate_place(s.run))
 
 
 def rate_zero_throughout(s: Symptoms) -> Sign:

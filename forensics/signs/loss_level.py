@@ -13,9 +13,13 @@ from forensics.run.series import series
 from forensics.run.usable_values import begins_late, first_level, interval, lacking, last_level, levels, metric, usable
 from forensics.signs import loss_beside_hits
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.lazy_regex import lazy_re
+from parsers.name_rules import words
 
 SUBJECT = "loss_shape"  # the other half of it
 
+EFFECTS = {"likelihood_below_zero": "loss.train"}  # a symptom of its own, for which there is no detector
+_DISCRETE = lazy_re(r"\b(ctc|ce|xent|bce|cross entropy|cross_entropy|logloss|log loss|softmax)\b")
 FIRST = 3  # until this step a loss is that of the initialization: Adam has moved a weight by three times the rate at most
 FEW = 3  # logged intervals between a jump and the zeros that follow it: within one window of three values it is one event
 
@@ -103,6 +107,22 @@ def loss_starts_above_chance(s: Symptoms) -> Sign:
     if guess is None:
         return cannot_tell("config names neither vocabulary nor classes of this loss, so what guessing costs is not known.")
     return absent(f"The first loss is {first:.4g}; guessing costs {guess:.4g}.")
+
+
+def likelihood_below_zero(s: Symptoms) -> Sign:
+    """A training loss whose name says that it is the cross entropy of discrete targets, or CTC, ends below zero, as no probability can have it:
+    targets lie outside of what it allows (the blank of CTC among them, a binary target of 255). The likelihood of numbers may."""
+    loss = series(s.run, "loss.train")
+    if loss is None or not _DISCRETE.search(words(loss.tag)):
+        return cannot_tell("no loss was logged whose name says that it is a cross entropy of discrete targets.")
+    if why := lacking(s.run, plateau.LEAST_VALUES, "loss.train"):
+        return cannot_tell(why)
+    step, x = usable(s.run, "loss.train")
+    last, under = last_level(x), np.flatnonzero(x < 0)
+    text = f"{loss.tag} ends at {last:.3g}; of {len(x)} values {len(under)} lie below zero"
+    if last >= 0 or len(under) < plateau.LEAST_VALUES:
+        return absent(f"{text}.")
+    return seen(f"{text}, the first at step {step[under[0]]}.", first=int(step[under[0]]), last=int(step[-1]))
 
 
 def first_loss_late(s: Symptoms) -> Sign:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from forensics.case import Finding
-from forensics.detectors import divergence, warmup
+from forensics.detectors import divergence, plateau, warmup
 from forensics.signs import learning_rate
 from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
 from tests.forensics.curves import run_of
@@ -45,12 +45,32 @@ def turn(step: int) -> Finding[Any]:
         (0.03, {"optimizer": "lion"}, (CANNOT_TELL,) * 4),
         (0.03, GPT | {"pretrained": True}, (CANNOT_TELL,) * 4),
         (0.03, GPT | {"lora_r": 8}, (CANNOT_TELL,) * 4),
+        (0.03, GPT | {"package.peft": "0.17"}, (SEEN, ABSENT, ABSENT, ABSENT)),  # installed, not used
         (0.03, GPT | {"use_lora": False, "lora_r": 8}, (SEEN, ABSENT, ABSENT, ABSENT)),
     ],
 )
 def test_a_rate_stands_in_one_bracket_of_the_usual(rate: float, config: dict[str, Any], states: tuple[str, ...]) -> None:
     found = [of(name, {"lr": np.full(400, rate)}, config=config) for name in SIZES]
     assert tuple(s.state for s in found) == states, [s.text for s in found]
+
+
+@pytest.mark.parametrize(("rate", "stuck", "state"), [(2e-6, True, SEEN), (2e-6, False, CANNOT_TELL), (2e-5, True, CANNOT_TELL)])
+def test_a_rate_below_that_of_any_optimizer(rate: float, stuck: bool, state: str) -> None:
+    """Where config names no optimizer; a trained model that learns may be tuned at such a rate."""
+    still = Finding(
+        "plateau-0", "plateau", "Loss does not fall", 0, 399, "warning", facts=plateau.Facts(1.79, 1.79, 1.79, 0.0, None, False)
+    )
+    found = of("rate_far_below_usual", {"lr": np.full(400, rate)}, (still,) if stuck else ())
+    assert found.state == state, found.text
+
+
+def test_the_trainer_of_hugging_face_takes_adam_where_nothing_is_said() -> None:
+    run = run_of({"lr": np.full(400, 0.08)})
+    run.attempts[0]["steps"] = [0, 399]
+    assert learning_rate.rate_far_above_usual(Symptoms(run, ())).state == CANNOT_TELL
+    trainer = run_of({"lr": np.full(400, 0.08)}, framework="hf-trainer")
+    trainer.attempts[0]["steps"] = [0, 399]
+    assert learning_rate.rate_far_above_usual(Symptoms(trainer, ())).state == SEEN
 
 
 def test_no_rate_at_all() -> None:

@@ -21,6 +21,7 @@ SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 N = 200
 CURVE = np.array([loss(i) for i in range(N)])
 FALLS = math.log(50) * np.exp(-np.arange(N) / 400) * (1 + 0.002 * (np.arange(N) % 5))
+SUMMED = {"loss.train": 12 * CURVE, "loss.eval": CURVE}
 NAN_LATE = np.where(np.arange(N) < 150, CURVE, np.nan)
 
 
@@ -41,6 +42,13 @@ def looked(sign: str, run: Run) -> Sign:
     ("loss_times_constant", {"loss.train": 20 * FALLS, "loss.eval": FALLS}, {"batch_size": 32}, None, ABSENT),
     ("loss_times_constant", {"loss.train": 32 * FALLS, "loss.eval": FALLS}, {}, None, CANNOT_TELL),
     ("loss_times_constant", {"loss.train": 32 * FALLS}, {"batch_size": 32}, None, CANNOT_TELL),
+    ("loss_multiple_throughout", SUMMED | {"grad.norm": 12 + 0 * CURVE}, {}, None, SEEN),
+    ("loss_times_constant", SUMMED | {"grad.norm": 12 + 0 * CURVE}, {}, None, SEEN),
+    ("loss_multiple_throughout", SUMMED | {"grad.norm": 0.8 + 0 * CURVE}, {}, None, ABSENT),  # only logged as a sum
+    ("loss_multiple_throughout", SUMMED, {}, None, CANNOT_TELL),
+    ("loss_multiple_throughout", {"loss.train": CURVE, "loss.eval": CURVE, "grad.norm": CURVE}, {}, None, ABSENT),
+    ("loss_multiple_throughout", {"loss.train": CURVE + 8, "loss.eval": CURVE, "grad.norm": 12 + 0 * CURVE}, {}, None, CANNOT_TELL),  # a penalty
+    ("loss_multiple_throughout", {"loss.train": 12 + 0 * CURVE, "loss.eval": 1 + 0 * CURVE, "grad.norm": CURVE}, {}, None, CANNOT_TELL),
     ("nan_filter_made_value", {"loss.train": FALLS}, {}, None, CANNOT_TELL),
     ("nan_filter_made_value", {"loss.train": FALLS, "grad.norm": CURVE}, {}, "hf-trainer", ABSENT),
     ("trainer_filter_at_work", {"loss.train": CURVE}, {}, "hf-trainer", SEEN),

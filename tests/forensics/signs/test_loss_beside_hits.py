@@ -88,3 +88,23 @@ def test_a_loss_as_low_as_its_hits_allow_need_not_fall(hits: float, state: str) 
     """A log that begins behind the first epoch of an easy task."""
     s = Symptoms(run_of({"loss.train": np.linspace(0.17, 0.15, N), "acc.train": np.full(N, hits)}), ())
     assert loss_level.loss_fell_little(s).state == state
+
+
+WEIGHTED = np.full(N, 0.48)  # with 18 % right the misses alone cost 0.57
+
+
+@pytest.mark.parametrize(
+    ("metrics", "config", "state"),
+    [
+        ({"loss.eval": WEIGHTED, "acc.eval": np.full(N, 0.18)}, {}, SEEN),
+        ({"loss.eval": WEIGHTED, "acc.eval": np.full(N, 18.0)}, {}, SEEN),
+        ({"loss.eval": WEIGHTED, "acc.eval": np.full(N, 0.5)}, {}, ABSENT),  # halves of two classes, and unsure
+        ({"loss.eval": np.where(np.arange(N) == 7, 0.1, 2.0), "acc.eval": np.full(N, 0.18)}, {}, ABSENT),  # one slip
+        ({"loss.eval": WEIGHTED, "acc.eval": np.full(N, 0.18)}, {"loss": "focal"}, CANNOT_TELL),
+        ({"loss.eval": WEIGHTED, "acc.eval": np.full(N, 0.18), "pref.margin": WEIGHTED}, {}, CANNOT_TELL),
+        ({"loss.train": WEIGHTED, "acc.eval": np.full(N, 0.18)}, {}, CANNOT_TELL),
+    ],
+)
+def test_a_loss_below_what_its_misses_cost(metrics: dict[str, Floats], config: dict[str, str], state: str) -> None:
+    sign = loss_beside_hits.loss_too_low_for_its_misses(Symptoms(run_of(metrics, config=config), ()))
+    assert sign.state == state, sign.text

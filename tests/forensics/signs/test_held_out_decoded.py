@@ -1,0 +1,53 @@
+"""What is decoded, beside the loss of the answers that are given; losses that no probability can have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from forensics.run.series import Floats
+from forensics.signs import held_out_decoded, loss_level
+from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
+from tests.forensics.curves import run_of
+from tests.forensics.runs import make, read
+
+T = np.arange(60)
+CTC = 25 * np.exp(-T / 10) + 0.5
+BLANKS = 22 * np.exp(-T / 5) + 3.0  # nothing but blanks: ln(V) for each symbol is left
+NLL = 3.8 * np.exp(-T / 6) + 0.06
+WRONG, RIGHT = 0.95 + 0.04 * np.cos(T), np.clip(1.2 - T / 40, 0.1, 1.0)
+
+
+def metrics(loss: Floats, **others: Floats) -> dict[str, Floats]:
+    return {"loss.train": loss} | {f"other/{k}": v for k, v in others.items()}
+
+
+@pytest.mark.parametrize(
+    ("logged", "state"),
+    [
+        (metrics(CTC, dev_wer=WRONG), SEEN),
+        (metrics(CTC, dev_ter=150 * WRONG), SEEN),  # in percent
+        (metrics(CTC, dev_cer=1.5 * WRONG), SEEN),  # a share above one: it inserts
+        (metrics(CTC, dev_wer=RIGHT), ABSENT),
+        (metrics(BLANKS, dev_wer=WRONG), ABSENT),
+        (metrics(CTC), CANNOT_TELL),
+        (metrics(NLL, val_exact_match=0 * T) | {"loss.eval": NLL}, SEEN),
+        (metrics(NLL, val_exact_match=0 * T) | {"loss.eval": NLL + 0.5}, ABSENT),  # long answers, of which a word is mostly wrong
+        (metrics(NLL, val_exact_match=T / 60) | {"loss.eval": NLL}, ABSENT),
+    ],
+)
+def test_nothing_is_decoded_right_beside_a_low_loss(logged: dict[str, Floats], state: str) -> None:
+    sign = held_out_decoded.nothing_decoded_right(Symptoms(run_of(logged), ()))
+    assert sign.state == state, sign.text
+
+
+@pytest.mark.parametrize(
+    ("tag", "loss", "state"),
+    [("ctc_loss", CTC - 2, SEEN), ("ctc_loss", CTC, ABSENT), ("nll", CTC - 2, CANNOT_TELL), ("loss", CTC - 2, CANNOT_TELL)],  # of numbers
+)
+def test_a_cross_entropy_below_zero(tmp_path: Path, tag: str, loss: Floats, state: str) -> None:
+    run = read(make(tmp_path, [{"step": i, tag: float(x)} for i, x in enumerate(loss)]))
+    sign = loss_level.likelihood_below_zero(Symptoms(run, ()))
+    assert sign.state == state, sign.text
