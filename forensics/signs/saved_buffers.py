@@ -28,11 +28,16 @@ def batchnorm_counted_more_than_steps(s: Symptoms) -> Sign:
         return does_not_arise("weights of another training are tuned, or gradients accumulated: batches are no steps.")
     name, (count, saved) = max(counts.items(), key=lambda x: x[1][0])
     steps = last - first + 1
+    unlogged = reach.widest_gap(s.run) - 1
     text = f"The batch norms in {name} have counted {count} batches, and the run has {steps} steps"
-    if count <= steps + 1:
+    if count <= steps + unlogged + 1:
         return absent(f"{text}.", where=name)
     ends = [*_ends(s.run, steps), *([saved] if saved else [])]
-    if not ends or count > MOST * steps or any(_multiple(count, at) for at in (*ends, *(a["steps"][1] for a in s.run.attempts), steps)):
+    if (
+        not ends
+        or count > MOST * steps
+        or any(_multiple(count, at, unlogged) for at in (*ends, *(a["steps"][1] for a in s.run.attempts), steps))
+    ):
         return cannot_tell(
             f"whether each step makes several passes, or the counter began in another training, is not logged: {text[0].lower()}{text[1:]}."
         )
@@ -54,7 +59,6 @@ def _ends(run: Run, steps: int) -> list[int]:
     return [round(steps * k / epochs) for k in range(1, epochs + 1)]
 
 
-def _multiple(count: int, steps: int) -> bool:
-    """Whether each step counted the same number of batches, one more or less."""
-    times = round(count / steps) if steps else 0
-    return 1 < times <= PASSES and abs(count - times * steps) <= 1
+def _multiple(count: int, steps: int, unlogged: int) -> bool:
+    """Whether each step counted the same number of batches, where so many steps may have followed."""
+    return any(times * steps - 1 <= count <= times * (steps + unlogged) + 1 for times in range(2, PASSES + 1))

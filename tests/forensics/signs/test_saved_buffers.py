@@ -49,3 +49,11 @@ def test_two_views_of_each_sample_are_two_passes_a_step(tmp_path: Path, step: in
     )
     sign = batchnorm_counted_more_than_steps(Symptoms(read(tmp_path), ()))
     assert sign.state == state, sign.text
+
+
+def test_steps_that_are_not_logged_are_steps(tmp_path: Path) -> None:
+    """A generator that runs twice a step, logged every tenth step: the last nine of 100 are not in the log."""
+    make(tmp_path, [{"step": i, "epoch": i // 50, "Loss_D": 1.3} for i in range(0, 100, 10)])
+    torch.save({"main.bn.num_batches_tracked": torch.tensor(200), "main.bn.running_var": torch.ones(3)}, tmp_path / "netG.pt")
+    sign = batchnorm_counted_more_than_steps(Symptoms(read(tmp_path), ()))
+    assert sign.state == CANNOT_TELL, sign.text
