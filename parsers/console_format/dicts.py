@@ -54,7 +54,7 @@ class Dicts:
             even = round(guess / self.interval) * self.interval
             known = "computed from epoch, examples and batch size"
             return (even if abs(even - guess) <= 0.5 + guess * 0.002 else round(guess)), known
-        if reached is not None and not self.numbered:
+        if reached is not None and not self.numbered and "loss" not in values:
             return reached, "of the line before that names one"  # Lightning's results of a test, behind a loop's own lines
         self.numbered = True
         self.count += not evaluation

@@ -15,7 +15,9 @@ NUM = (
 _WRAPPED = lazy_re(r"(?:(?:np|torch|jnp|numpy)\.)?(?:(?:b?float|int)(?:16|32|64)|tensor|array)\($")
 EVAL = {w: w for w in vocabulary.EVALUATION} | {"validate": "validation", "validating": "validation", "evaluate": "evaluation"}
 EVAL |= {"evaluating": "evaluation", "testing": "test"}  # as the line says it -> as it is put before the line's tags
-_STEP = {*vocabulary.STEP} - {*vocabulary.BATCH_NUMBER}  # sizes of batches are printed like their numbers
+_STEP = {*vocabulary.STEP, "up"} - {
+    *vocabulary.BATCH_NUMBER
+}  # sizes of batches are printed like their numbers; "Up. 20" is Marian's update
 _PLACES = _STEP | {*vocabulary.EPOCH} | vocabulary.THROUGH_THE_RUN
 _PLURAL = {"steps", "iters", "iterations", "updates"}  # behind other settings: how many there will be
 _EPOCH = {*vocabulary.EPOCH, "ep"}
@@ -78,6 +80,7 @@ def is_vector(gap: str, after: str, key: str) -> bool:
 
 _SETTING = lazy_re(r"(?i)scal(?:e|ing)|weight|coef|_every|interval|scheduler|function|\bfn\b|_type|label|smooth|threshold")
 _SYSTEM = lazy_re(r"(?i)cpu|gpu|rss|vram|mem|util|temp|power|disk|load")
+_RATE = lazy_re(r"(?i)^current (?:lr|learning[ _]rate)$")
 _WORD = lazy_re(r"[A-Za-z_]{2,}")
 _PROGRAM = lazy_re(r"[({]\w+=|\)\.|==|\\")
 
@@ -115,5 +118,7 @@ def stands_alone(line: Line, near: bool, timed: bool, started: bool) -> bool:
     if len(body) > 600 or _PROGRAM.search(body) or words > 4 + len(tags):
         return False
     if any(is_measured(t) for t in tags):
-        return bool(line.explicit or line.mode or started)
+        return bool(line.explicit or line.mode or started or near)
+    if near and tags and all(_RATE.search(t) for t in tags):
+        return True  # nnU-Net: "Current learning rate: 0.01" below "Epoch 3"
     return whole_row(line) and (near or (timed and any(_SYSTEM.search(t) for t in tags)))

@@ -28,7 +28,7 @@ from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
 _UNIT = (
-    r"(?:(?:\s(?!\S+\s*[:=]))?(?:ms|[KMG]i?B|tok/s(?:ec)?|tokens/s(?:ec)?|samples/s(?:ec)?|TFLOPS?|TFLOP/s)"
+    r"(?:(?:\s(?!\S+[:=]|[^\s/]+\s+[:=]))?(?:ms|[KMG]i?B|tok/s(?:ec)?|tokens/s(?:ec)?|words/s(?:ec)?|samples/s(?:ec)?|TFLOPS?|TFLOP/s)"
     r"|%|µs|us|secs?|mins?|[smhkKMGTBxz]|kit|it/s|s/it|it(?= \[|/\d)|/s(?:ec)?(?:/gpu)?)(?![\w])"
 )
 _TOKEN = lazy_re(
@@ -53,7 +53,16 @@ _TWO = lazy_re(r"\[ *(\d+) */ *\d+ *\] *\[ *(\d+) */ *(\d+) *\]")
 _LLM_C = {"tel": "test loss", "trl": "train loss", "eval": "hellaswag acc"}
 SKIP = lazy_re(r"(?i)^(?:eta|v_num|remaining(?: time)?|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank)$")
 _TRAINING = {"train", "training", *EVAL}
-_RATES = ("tok/s", "tok/sec", "tokens/s", "tokens/sec", "samples/s", "samples/sec")  # units that say what is measured
+_RATES = (
+    "tok/s",
+    "tok/sec",
+    "tokens/s",
+    "tokens/sec",
+    "words/s",
+    "words/sec",
+    "samples/s",
+    "samples/sec",
+)  # units that say what is measured
 _MOST_NUMBERS = 1000  # a line of more is a printed tensor, not a report
 
 Token = tuple[re.Match[str], str]  # a number, and the text since the one before
@@ -233,7 +242,7 @@ class _Scan:
             return False
         if len(key) > 80 or len(key.split()) > 7 or not re.search("[A-Za-z]", key):
             return False
-        named = re.fullmatch(r"[A-Za-z][\w/@.-]*", key) and (self.singles or gap.lstrip()[:1] in {"|", ","})
+        named = re.fullmatch(r"[A-Za-z][\w/@.-]*", key) and (self.singles or gap.lstrip()[:1] in {"|", ",", ":"})
         return bool(explicit or VOCABULARY.search(key) or STRONG.search(key) or named)
 
     def _metric(self, i: int, key: str, unit: str) -> None:

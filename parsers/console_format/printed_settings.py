@@ -44,6 +44,7 @@ _OF_TRAINING = lazy_re(
     r"(?i)(?:base_?|peak_?|max_?)?(?:lr|learning[ _]?rate|eta0?)|(?:train_?)?batch(?:[ _]?size)?|bs|optim(?:izer)?|weight[ _]?decay|wd|momentum|dropout|"
     r"(?:num[ _]?)?epochs|warmup\w*|seed"
 )
+_SAYS_CONFIG = lazy_re(r"^\s*\[config\] (?=[\w.-]+: )")  # Marian
 _LINE = lazy_re(r"^(?P<key>[A-Za-z_][\w ./()-]{0,60}?)\s*+[:=]\s*+(?P<value>\S.*)$")
 _PLAIN = lazy_re(r"(?i)[-+]?(?:\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+)|true|false|none|null|nan|inf")
 
@@ -135,6 +136,7 @@ def listed(text: str) -> list[tuple[str, object]]:
 
 def header(text: str, indented: bool) -> list[tuple[str, object]]:
     """Settings before the first step: ``a:1 b:2``, ``a=1``, several among words, or, indented under a heading, any ``key: value``."""
+    text = _SAYS_CONFIG.sub("", text)
     if len(text) > 600 or text.rstrip()[-1:] in {",", "(", ")", "{"} or "://" in text:
         return []
     pairs = list(_PAIR.finditer(text))

@@ -66,6 +66,11 @@ def document_rows(document: Any, stem: str) -> Iterator[pa.RecordBatch | Gap | N
     if isinstance(document, dict) and "cells" in document and "nbformat" in document:
         yield Note("a notebook, not read")
         return
+    if _is_row(document, stem):
+        log = Log()
+        yield from log.add([document], [1])
+        yield from log.finish()
+        return
     rest: list[Leaf] = []
     rows_found = False
     for name, rows in tables(document, "", rest, stem):
@@ -75,6 +80,14 @@ def document_rows(document: Any, stem: str) -> Iterator[pa.RecordBatch | Gap | N
         yield from log.add([_named(r, prefix, stem) for r in rows], range(1, len(rows) + 1))
         yield from log.finish()
     yield from single_values(rest, stem, rows_found)
+
+
+def _is_row(document: Any, stem: str) -> bool:
+    """Is a document what one epoch gave (AllenNLP's ``metrics_epoch_3.json``)? A list in it is of classes, not of steps."""
+    if not isinstance(document, dict) or not RESULT_FILE.search(stem) or any(isinstance(v, dict) for v in document.values()):
+        return False
+    measured = sum(RESULT.search(k) is not None and as_number(v) is not None for k, v in document.items())
+    return measured > 1 and isinstance(document.get("epoch"), int) and not any(n in map(plain, document) for n in _OWN_STEP)
 
 
 def _named(row: dict[str, Any], prefix: str, stem: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from parsers import arrow, rank_names
 from parsers.runs.boundaries import FEW, Evidence
 from parsers.runs.equal_values import same_stretch
+from parsers.runs.homes import series_name
 from parsers.runs.segments import TRAINED, Segment, segments
 from parsers.runs.spans import SAME_STEPS, Span, at_once, joined, shared_steps
 from parsers.tables import SCHEMAS, ZONES_APART
@@ -80,6 +81,10 @@ def _of(cut: list[Segment], source: str) -> list[Segment]:
 def _attempts(cut: list[Segment], formats: dict[str, str]) -> list[Attempt]:
     """Segments that are the same attempt, attempts in order of their clocks, else of their place in the files."""
     found: list[Attempt] = []
+    one_each = [s for s in cut if s.span.first == s.span.last and series_name(s.source, s.span.first)]
+    if len({s.span.first for s in one_each}) == len(one_each) > 1:  # a file for each epoch
+        found.append(one_each)
+        cut = [s for s in cut if id(s) not in set(map(id, one_each))]
     for s in sorted((s for s in cut if s.span.times), key=lambda s: (_sparse(s), s.span.times, s.order)):
         free = [a for a in found if not _of(a, s.source)]
         match = next((a for a in free if _one_life(a, s)), None) or next((a for a in free if _complement(a, s)), None)

@@ -27,6 +27,9 @@ _ELASTIC_ID = lazy_re(r"\w{1,200}_\w{8}")
 _WANDB_RUN = lazy_re(r"(?:offline-|dry)?run-\d{8}_\d{6}-(\w+)")
 
 
+_NUMBERED = lazy_re(r"(.*[_-])(\d{1,9})\.\w+")
+
+
 def home(path: str) -> str:
     """The folder of the run that a file lies in, as a relative path; empty for the root."""
     parts = list(PurePosixPath(path).parent.parts)
@@ -50,6 +53,12 @@ def _above_ranks(parts: list[str]) -> list[str]:
     if parts and _ELASTIC_ID.fullmatch(parts[-1]):
         parts = parts[:-1]
     return parts[:-1] if parts and "log" in parts[-1].lower() else parts
+
+
+def series_name(path: str, step: int) -> str:
+    """The name without its number of a file that is called by its one step or epoch (``metrics_epoch_3.json``), else ""."""
+    m = _NUMBERED.fullmatch(path)
+    return m[1] if m and int(m[2]) - step in (0, 1) else ""
 
 
 def inside(inner: str, outer: str) -> bool:

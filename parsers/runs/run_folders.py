@@ -14,7 +14,7 @@ from parsers import arrow, names
 from parsers.runs import copy_prefilter, duplicates
 from parsers.runs.assemble import FileRead
 from parsers.runs.equal_values import ENOUGH, Points, equal_share, one_step_apart, same_sequence
-from parsers.runs.homes import ONE_RUN, home
+from parsers.runs.homes import ONE_RUN, home, series_name
 from parsers.runs.spans import Span
 from parsers.tables import DATED
 
@@ -53,13 +53,19 @@ def units(files: list[FileRead], overrides: dict[str, str]) -> list[Unit]:
     for f in files:
         if f.batches.get("metrics"):
             where, fmt = home(f.source.path), f.source.format
-            key = (where, fmt) if fmt in ONE_RUN else (where, fmt, f.source.path, f.run)
+            key = (where, fmt) if fmt in ONE_RUN else (where, fmt, _one_of(f) or f.source.path, f.run)
             found.setdefault(key, Unit(where, fmt, overrides)).files.append(f)
     if len(found) > 1:
         alike = copy_prefilter.maybe_copies([_sketch(u) for u in found.values()])
         for i, unit in enumerate(found.values()):
             unit.index, unit.alike = i, alike
     return list(found.values())
+
+
+def _one_of(f: FileRead) -> str:
+    """The name that the files of a series have in common, where each holds what was measured at one step; else ""."""
+    step = arrow.distinct(pa.chunked_array([b["step"] for b in f.batches["metrics"]]))
+    return series_name(f.source.path, step[0]) if len(step) == 1 else ""
 
 
 def _sketch(unit: Unit) -> copy_prefilter.Sketch:
