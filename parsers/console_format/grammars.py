@@ -78,6 +78,13 @@ def is_vector(gap: str, after: str, key: str) -> bool:
     return called or opened == "[[" or (several and not re.search("(?i)lr|learning", key))
 
 
+def is_word(m: re.Match[str], gap: str) -> bool:
+    """ "number of nan iterations", "NaN/Inf detected": a word, not a value."""
+    if not m["num"] or m["num"][-1] not in "nNfFyY" or gap.rstrip(" '\"[(").endswith((":", "=")):
+        return False
+    return "/" in (m.string[m.end() : m.end() + 1], m.string[m.start() - 1]) or not VOCABULARY.search(key_of(gap)[0])
+
+
 _SETTING = lazy_re(r"(?i)scal(?:e|ing)|weight|coef|_every|interval|scheduler|function|\bfn\b|_type|label|smooth|threshold")
 _SYSTEM = lazy_re(r"(?i)cpu|gpu|rss|vram|mem|util|temp|power|disk|load")
 _RATE = lazy_re(r"(?i)^current (?:lr|learning[ _]rate)$")

@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from parsers.console_format.grammars import EVAL, NUM, STRONG, VOCABULARY, is_vector, key_of, role_of
+from parsers.console_format.grammars import EVAL, NUM, STRONG, VOCABULARY, is_vector, is_word, key_of, role_of
 from parsers.console_format.line_prefix import SUFFIX, Field, Line, prefix, whole
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
@@ -115,20 +115,13 @@ def _tokens(line: Line) -> list[Token]:
         if drawn is not None and drawn.start(1) <= m.start() < drawn.end(1):
             continue  # tqdm's ASCII bars are drawn with digits
         gap = text[max(end, m.start() - 160) : m.start()]
-        if _is_word(m, gap):
+        if is_word(m, gap):
             continue
         found.append((m, gap))
         end = m.end()
         if len(found) > _MOST_NUMBERS:
             break
     return found
-
-
-def _is_word(m: re.Match[str], gap: str) -> bool:
-    """ "number of nan iterations", "NaN/Inf detected": a word, not a value."""
-    if not m["num"] or m["num"][-1] not in "nNfFyY" or gap.rstrip(" '\"[(").endswith((":", "=")):
-        return False
-    return "/" in (m.string[m.end() : m.end() + 1], m.string[m.start() - 1]) or not VOCABULARY.search(key_of(gap)[0])
 
 
 @dataclass
