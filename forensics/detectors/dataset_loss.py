@@ -5,7 +5,7 @@ What it sees
     may get better.
 
 How it decides
-    All tags that carry an evaluation loss, an accuracy of an evaluation, or the training loss of one part of the data, of which two or more were
+    All tags that carry an evaluation loss (or a perplexity that is of none of these losses, by its logarithm), an accuracy of an evaluation, or the training loss of one part of the data, of which two or more were
     logged at least six times. It fires for a set whose last three values lie 5 % and three noises beyond its best, at least three
     evaluations back, while the median of the other sets got better over the same steps. For information: to forget one source
     can be what a new mixture is meant to do, and overfitting has its own detector. A warning where all that was known is gone: the set
@@ -22,8 +22,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
@@ -42,6 +44,7 @@ RISE = 0.05  # unit: what a change of data is worth telling from; not critical: 
 NOISES = 3.0  # statistical: a median of three is off by 0.7 noises, so this is 4 sigma, which chance does once in 30,000
 NAMES = {"loss.eval": 1.0, "loss.part": 1.0, "acc.eval": -1.0}  # -1: the higher, the better
 HALF = 0.5  # unit: half of the first value is left of what was learnt
+PRINTED = 0.01  # share by which a loss and the logarithm of its own perplexity differ where both were printed with three digits
 BACK = 3  # bound: three values make a median, and the lowest one is not among them
 
 
@@ -58,9 +61,9 @@ class Facts(BaseFacts):
 
 def smallest_effect(run: Run) -> str:
     needed = []
-    for name, sign in NAMES.items():
-        sets = [sign * s.value[rows] for s in parts(run, name) if len(rows := surviving(s)) >= LEAST]
-        needed += [_needed(x) for x in sets] if len(sets) > 1 else []
+    for name in NAMES:
+        sets = _sets(run, name)
+        needed += [_needed(x.cost) for x in sets] if len(sets) > 1 else []
     return f"one dataset {max(needed):.1%} beyond its best for {BACK} evaluations, while the others improve" if needed else ""
 
 
@@ -70,42 +73,73 @@ def _needed(x: np.ndarray) -> float:
     return max(RISE, NOISES * noise / lowest) + MARGIN * error_of_median(noise, BACK) / lowest
 
 
+class Set(NamedTuple):
+    """One dataset: its curve, the rows that count, and what it costs there (the lower, the better)."""
+
+    series: Series
+    rows: NDArray[np.int64]
+    cost: NDArray[np.float64]
+
+
+def _sets(run: Run, name: str) -> list[Set]:
+    found = [Set(s, rows, NAMES[name] * s.value[rows]) for s in parts(run, name) if len(rows := surviving(s)) >= LEAST]
+    if name != "loss.eval":
+        return found
+    logs = [
+        Set(s, rows, np.log(s.value[rows]))
+        for s in parts(run, "ppl.eval")
+        if len(rows := surviving(s)) >= LEAST and (s.value[rows] >= 1).all()
+    ]
+    return [*found, *(p for p in logs if not any(_same(p, x) for x in found))]
+
+
+def _same(a: Set, b: Set) -> bool:
+    """Is the logarithm of a perplexity this loss?"""
+    _, i, j = np.intersect1d(a.series.step[a.rows], b.series.step[b.rows], return_indices=True)
+    return len(i) == 0 or float(np.median(np.abs(a.cost[i] - b.cost[j]))) <= PRINTED * float(np.median(np.abs(b.cost[j])))
+
+
 def detect(run: Run) -> Iterator[Finding]:
     judged = False
     for name, sign in NAMES.items():
-        sets = [(s, rows) for s in parts(run, name) if len(rows := surviving(s)) >= LEAST]
+        sets = _sets(run, name)
         if len(sets) < 2:
             continue
         judged = True
-        for i, (s, rows) in enumerate(sets):
-            x = sign * s.value[rows]
+        for i, (s, rows, x) in enumerate(sets):
             best, end = int(np.argmin(x)), float(np.median(x[-BACK:]))
             noise = noise_of(x)
             rise = end - float(x[best])
             if len(x) - 1 - best < BACK or rise < max(RISE * abs(x[best]), NOISES * noise):
                 continue
-            changes = [_change(o, r, int(s.step[rows[best]]), sign) for j, (o, r) in enumerate(sets) if j != i]
+            changes = [_change(o, int(s.step[rows[best]])) for j, o in enumerate(sets) if j != i]
             others = [c for c in changes if c is not None]
             if not others or float(np.median(others)) >= 0:
                 continue
             first, last = int(s.step[rows[best]]), int(s.step[rows[-1]])
-            way, high, low = ("rises", x[best], end) if sign > 0 else ("falls", -x[best], -end)
-            title = f"{s.tag} {way} from {high:.4g} at step {first} to {low:.4g} while the other {len(others)} improve by {-float(np.median(others)):.1%}"
+            way, high, low = "rises" if sign > 0 else "falls", s.value[rows[best]], float(np.median(s.value[rows[-BACK:]]))
+            title = (
+                f"{s.tag} {way} from {high:.4g} at step {first} to {low:.4g} while {_told(len(others))} by {-float(np.median(others)):.1%}"
+            )
             table = [
-                [o.tag, *(float(f"{v:.4g}") for v in (o.value[r[0]], sign * (sign * o.value[r]).min(), o.value[r[-1]]))]
-                for o, r in sets[:20]
+                [o.tag, *(float(f"{v:.4g}") for v in (o.value[r[0]], o.value[r[np.argmin(cost)]], o.value[r[-1]]))]
+                for o, r, cost in sets[:20]
             ]
             shown = (
                 evidence.window(s, first, last, title=s.tag, where=s.place(run, rows[best])),
                 evidence.table("by dataset", ["tag", "first", "best", "last"], table),
             )
-            unlearnt = [v for j, (o, r) in enumerate(sets) if j != i and (v := _before_learning(sign * o.value[r])) is not None]
+            unlearnt = [v for j, o in enumerate(sets) if j != i and (v := _before_learning(o.cost)) is not None]
             gone = bool(unlearnt) and x[best] < min(unlearnt) and end > max(unlearnt)
             facts = Facts(s.tag, rise, first, len(others), s.interval)
             severity = "warning" if gone else "info"
             yield evidence.on_rows(s, (rows[best], rows[-1]), facts, title, severity, *shown, key=f"{first}-{i}")
     if not judged:
         raise CannotTell("the loss or accuracy of fewer than two datasets was logged")
+
+
+def _told(others: int) -> str:
+    return "the other one improves" if others == 1 else f"the other {others} improve"
 
 
 def _before_learning(x: np.ndarray) -> float | None:
@@ -115,7 +149,7 @@ def _before_learning(x: np.ndarray) -> float | None:
     return first if learnt else None
 
 
-def _change(s: Series, rows: np.ndarray, since: int, sign: float) -> float | None:
+def _change(other: Set, since: int) -> float | None:
     """Relative change of another set over the same steps; above zero: worse."""
-    x = s.value[rows][s.step[rows] >= since]
-    return sign * float(np.median(x[-3:]) / x[0] - 1) if len(x) >= BACK and x[0] else None
+    x = other.cost[other.series.step[other.rows] >= since]
+    return float((np.median(x[-3:]) - x[0]) / abs(x[0])) if len(x) >= BACK and x[0] else None

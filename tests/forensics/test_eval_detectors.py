@@ -58,6 +58,23 @@ def test_all_datasets_worse_is_another_matter(tmp_path: Path) -> None:
     assert not list(dataset_loss.detect(read(write(tmp_path / "r", 600, **more))))  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("old", "fires"), [(lambda i: 5.5 * math.exp(i / 100), True), (None, False), (lambda i: 300 * math.exp(-i / 200), False)]
+)
+def test_a_perplexity_of_another_set_is_a_dataset(old: Callable[[int], float] | None, fires: bool, tmp_path: Path) -> None:
+    """What a model knew before, told as a perplexity; None: that of the loss beside it, which is no set of its own."""
+    loss = lambda i: 5.5 - i / 150  # noqa: E731
+    more = {"eval_loss": every(50, loss), "eval_pretrain_ppl": every(50, old or (lambda i: round(math.exp(loss(i)), 3)))}
+    run = read(write(tmp_path / "r", 600, **more))  # type: ignore[arg-type]
+    if old is None:
+        with pytest.raises(CannotTell, match="fewer than two"):
+            list(dataset_loss.detect(run))
+        return
+    found = list(dataset_loss.detect(run))
+    assert [(f.facts.tag, f.severity) for f in found] == ([("eval_pretrain_ppl", "warning")] if fires else [])
+    assert not fires or found[0].title.startswith("eval_pretrain_ppl rises from 9.068 at step 50 to 1346 while the other one improves")
+
+
 def test_one_dataset_cannot_tell(tmp_path: Path) -> None:
     with pytest.raises(CannotTell, match="fewer than two"):
         list(dataset_loss.detect(read(write(tmp_path / "r", 600, val_loss=every(50, lambda i: 2.0)))))  # type: ignore[arg-type]
