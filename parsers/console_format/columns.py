@@ -161,6 +161,8 @@ class Columns:
 def _fields(header: Header, text: str, pos: int, mode: str) -> list[Field] | None:
     """The numbers of a row by their names; None where the line is no row."""
     spans = header.cells(text, pos)
+    if any(("[" in text[a:b]) != ("]" in text[a:b]) for a, b in spans):
+        return None  # pieces of a list, which are no columns (DeepXDE)
     under = range(len(spans)) if len(spans) == len(header.names) else _below(header, spans) if header.spaced else None
     if under is None:
         return None

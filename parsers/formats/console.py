@@ -33,7 +33,7 @@ from parsers.console_format import envelopes, unwrapped
 from parsers.console_format.event_lines import is_code
 from parsers.console_format.feed import ANSI, feed, flush, says_steps
 from parsers.console_format.reader import Reader
-from parsers.formats import device_monitor, stack_dump
+from parsers.formats import device_monitor, plain_table, stack_dump
 from parsers.lazy_regex import lazy_re
 from parsers.records import delimited
 from parsers.records.counted import counted
@@ -73,7 +73,7 @@ def claims(path: Path, head: bytes) -> bool:
     name, suffix = path.name, path.suffix.lower()
     if envelopes.kind_of(path, head):
         return True
-    if stack_dump.claims(path, head) or device_monitor.claims(path, head):
+    if stack_dump.claims(path, head) or device_monitor.claims(path, head) or plain_table.claims(path, head):
         return False
     if (_OTHERS.fullmatch(suffix) and suffix not in _DOCUMENTS) or _NOT_LOGS.match(name) or not head.strip(b"\0 \r\n\t"):
         return False

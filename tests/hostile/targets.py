@@ -33,6 +33,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "tracker_zip": ("offline-1.zip",),
     "config_file": ("config.yaml", "config.toml", "config.json", "config.ini", "args.txt"),
     "console": ("train.log",),
+    "plain_table": ("loss.dat",),
     "csv_log": ("x.csv",),
     "gpu_monitor": ("nvidia_smi.csv",),
     "json_log": ("history.json",),

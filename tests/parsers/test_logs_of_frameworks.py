@@ -98,3 +98,24 @@ def test_files_of_several_runs_are_no_series(tmp_path: Path) -> None:
         rows = [{"epoch": i, "loss": 2 / (1 + i) + seed} for i in range(5)]
         (tmp_path / f"metrics_{seed}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     assert len(forensics.read(str(tmp_path)).siblings) == 2
+
+
+def test_a_table_below_a_comment(tmp_path: Path) -> None:
+    """DeepXDE's loss.dat beside what it prints, whose lists are no columns."""
+    losses = [(50 * i, 2.0 / (1 + i), 3.0 / (1 + i)) for i in range(6)]
+    said = ["Step      Train loss              Test metric", *(f"{i}         [{a:.2e}, {b:.2e}]    [{a:.2e}]" for i, a, b in losses)]
+    (tmp_path / "stdout.txt").write_text("Compiling model...\n" + "\n".join(said) + "\n")
+    rows = "".join(f"{i} {a:.6e} {b:.6e} nan\n" for i, a, b in losses)
+    run = read(tmp_path, "loss.dat", "# DeepXDE\n# step, loss_pde, loss_bc, test_l2\n" + rows + "300 1.0\n")
+    tags = set(run.tables["metrics"]["tag"].to_pylist())
+    assert tags == {"loss_pde", "loss_bc", "test_l2"}
+    assert next(g for g in run.gaps if "loss.dat" in g.path).at == "line 9"
+    pde = run.tables["metrics"].filter([t == "loss_pde" for t in run.tables["metrics"]["tag"].to_pylist()])
+    assert list(zip(pde["step"].to_pylist(), pde["value"].to_pylist(), strict=True))[:2] == [(0, 2.0), (50, 1.0)]
+
+
+def test_columns_named_by_words_and_named_again(tmp_path: Path) -> None:
+    rows = "".join(f"{i} {3 - i / 10:.3f} {0.001}\n" for i in range(8))
+    run = read(tmp_path, "history.txt", f"# epoch train_loss lr\n{rows}# epoch train_loss val_loss\n8 2.0 2.1\n9 1.9 2.2\n")
+    assert curve(run, "loss.train")[-1] == (9, 1.9)
+    assert curve(run, "loss.eval") == [(8, 2.1), (9, 2.2)]
