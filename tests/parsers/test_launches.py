@@ -118,6 +118,13 @@ def test_a_log_that_announces_one_launch_of_several(tmp_path: Path) -> None:
     assert len(parsers.read_all(tmp_path / "b")) == 1  # a long evaluation, and a counter that is set back each epoch
 
 
+def test_summaries_of_a_row_each_are_no_attempts(tmp_path: Path) -> None:
+    steps = (300, 340, 280, 410, 330)
+    text = "".join(f"Optimization over at iteration {s}: score {s / 100}\nTraining finished\n" for s in steps)
+    write(tmp_path, train_dot_log=text)
+    assert sum(len(r.attempts) for r in parsers.read_all(tmp_path)) <= 1
+
+
 def test_without_any_other_word_the_loss_tells(tmp_path: Path) -> None:
     write(tmp_path, a__log_dot_jsonl=rows(range(100)) + rows(range(100), 1))  # falls from 3 to 1.2, and begins at 3 again
     assert [attempts(r) for r in parsers.read_all(tmp_path / "a")] == [[[0, 99]], [[0, 99]]]
