@@ -119,7 +119,7 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
             until = min((o.at.start for o in judged[i + 1 :] if o.at.start > j.at.peak), default=len(h.rows))
             if h.rows[j.at.peak] in made:
                 j = replace(j, kind="not_a_spike", why="logger")
-            elif means[h.rows[[j.at.start, j.at.peak]]].any():
+            elif means[of := h.rows[[j.at.start, j.at.peak]]].any() or epoch_means.only_wanders(run, s, *of.tolist()):
                 j = replace(j, kind="not_a_spike", why="mean")
             elif j.why == "step" and _rate_stays(run, int(h.step[j.at.start]), h.attempt):
                 j = replace(j, why="data")

@@ -35,7 +35,7 @@ def judged(runs: Sequence[Run], tick: Tick | None = None) -> list[tuple[Run, Lin
         if better is not None:
             better[0].cache.clear()
     found.sort(key=lambda pair: _counted(pair[0].id), reverse=True)  # where the clocks don't tell: the same each time
-    return sorted(found, key=lambda pair: (_outlived(*pair, found), _rank(*pair)))
+    return sorted(found, key=lambda pair: (_outlived(pair[0], pair[1], found), _rank(*pair)))
 
 
 def _outlived(run: Run, said: Line, found: Sequence[tuple[Run, Line]]) -> bool:

@@ -80,8 +80,8 @@ def boundaries(clock: Clock, source: str, said: list[Line], launches: list[float
     mine = sorted((x for x in said if x.source == source and x.at is not None), key=lambda x: x.at or 0)
     file = _File(clock, source, mine, pauses, usual)
     found = dict(_back(file)) | dict(_told(file)) | dict(_launched(file, launches))
-    if found and max(np.diff([0, *sorted(found), len(clock.step)])) < FEW:
-        return {}  # a row or two each: summaries
+    if found and max(np.diff([0, *sorted(found), len(clock.step)])) < FEW and clock.step.min() > clock.interval:
+        return {}  # a row or two each, far above the beginning: summaries
     return found or dict(_resumed_elsewhere(file, [(x, top) for x, top in resumed if x.source != source]))
 
 
