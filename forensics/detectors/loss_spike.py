@@ -114,7 +114,7 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
     length = planned_steps(run) or int(s.step.max() - s.step.min())
     made, means = logger_artefact.rows_made(run, s), epoch_means.few_make_it(run, s)
     for h in histories(s):
-        judged = [j for j in judge(h.step, h.value, length) if j.at.start >= h.first]
+        judged = [j for j in judge(h.step, h.value, length) if j.at.start >= h.first and _on_one_count(h, j)]
         for i, j in enumerate(judged):
             until = min((o.at.start for o in judged[i + 1 :] if o.at.start > j.at.peak), default=len(h.rows))
             if h.rows[j.at.peak] in made:
@@ -124,6 +124,11 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
             elif j.why == "step" and _rate_stays(run, int(h.step[j.at.start]), h.attempt):
                 j = replace(j, why="data")
             yield _finding(run, s, h, j, until)
+
+
+def _on_one_count(h: History, j: Spike) -> bool:
+    """Not where the steps fall back on the way up: what lies on both sides of that is no one curve."""
+    return bool(h.step[j.at.peak] >= h.step[max(j.at.start - 1, 0)])
 
 
 def _rate_stays(run: Run, step: int, attempt: int) -> bool:

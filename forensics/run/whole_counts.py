@@ -17,6 +17,7 @@ ROUND, MANY = 10, 20  # statistical: a log that is cut ends at such a count of e
 ROUNDER = 50  # statistical: where it is open whether epochs count from 0 or 1, a log that is cut ends there once in 25
 # statistical: of a log that is cut anywhere to end at a round step, which may count from 0 or from 1; unit: of fewer steps no count is odd
 CHANCE, LEAST = 0.05, 1000
+SAME, LONG = 3, 10  # statistical: three launches that are cut anywhere in ten steps end at the same one once in a hundred
 
 
 @dataclass(frozen=True)
@@ -84,3 +85,14 @@ def round_steps(run: Run) -> Finish | None:
     if end is None or 2 * reach.interval(run) > CHANCE * apart:
         return None
     return Finish(f"it ends at step {last}, and {end} is a round number", how="guess")
+
+
+def as_long_as_others(run: Run) -> Finish | None:
+    """Folds, seeds and repetitions that one log holds are as long as each other."""
+    last = reach.last(run)
+    same = sum(end == last for end in run.ends)
+    if last is None or same < SAME or 2 * same < len(run.ends) or reach.distinct(run) < LONG:
+        return None
+    return Finish(
+        f"it is as long as {same - 1} of the {len(run.ends) - 1} other trainings that its log holds: {unit(run)} {last}", how="guess"
+    )

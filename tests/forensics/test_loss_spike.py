@@ -160,6 +160,13 @@ def test_one_of_many_alike_throughout_the_run_is_no_event() -> None:
     assert [f for f in spikes(run_of({"loss.train": x})) if f.severity == "warning"]
 
 
+def test_steps_that_fall_back_within_an_attempt_make_no_spike() -> None:
+    x = decaying(noisy(600, 0.01), 300, 2.0, 30)
+    begins_anew = [*range(300), *range(300)]  # two trainings that nothing tells apart
+    assert spikes(run_of({"loss.train": x}))
+    assert not spikes(run_of({"loss.train": x}, steps=begins_anew))
+
+
 def test_what_moved_first_comes_with_the_bound_of_the_log() -> None:
     rng = np.random.default_rng(1)
     x, g = noisy(600, 0.01), np.exp(0.1 * rng.standard_normal(600))

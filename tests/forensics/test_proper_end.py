@@ -223,3 +223,11 @@ def test_a_trainers_summary_closes_a_log_without_a_step(tmp_path: Path) -> None:
     (tmp_path / "train.out").write_text(f"Training adapter\n{said}\n")
     ended = how_it_ended.ending(read(tmp_path))
     assert ended.kind == "finished" and "train_runtime" in ended.says
+
+
+@pytest.mark.parametrize(("epochs", "kind"), [((29, 29, 29), "finished"), ((29, 23, 17), "unknown")])
+def test_trainings_of_one_log_that_are_equally_long_look_finished(tmp_path: Path, epochs: tuple[int, ...], kind: str) -> None:
+    logs = ("".join(f"Epoch {i}: Train Loss: {2 - i / 40:.4f}\n" for i in range(1, n + 1)) for n in epochs)
+    (tmp_path / "folds.log").write_text("".join(f"Fold {k}\n{log}" for k, log in enumerate(logs)))
+    ended = how_it_ended.ending(read(tmp_path / "folds.log" / "launch-3"))
+    assert ended.kind == kind
