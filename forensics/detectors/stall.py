@@ -47,10 +47,8 @@ INPUTS = ["wall clock"]
 # an evaluation or a save that takes so many times as long as the others do waits for something; not critical (docs/thresholds.md)
 STOP_TIMES = 5.0
 
-REGULAR, ALIKE = (
-    4,
-    1.5,
-)  # statistical: three distances that agree; an evaluation of the same data takes as long each time, what waits does not
+# statistical: three distances that agree; an evaluation of the same data takes as long each time, what waits does not
+REGULAR, ALIKE = 4, 1.5
 
 
 @dataclass(frozen=True)

@@ -88,10 +88,12 @@ def round_steps(run: Run) -> Finish | None:
 
 
 def as_long_as_others(run: Run) -> Finish | None:
-    """Folds, seeds and repetitions that one log holds are as long as each other."""
+    """Folds, seeds and repetitions that one log holds are as long as each other; of a log that names no plan."""
     last = reach.last(run)
     same = sum(end == last for end in run.ends)
-    if last is None or same < SAME or 2 * same < len(run.ends) or reach.distinct(run) < LONG:
+    if last is None or same < SAME or 2 * same < len(run.ends) or reach.distinct(run) < LONG or plan.of_epochs(run) is not None:
+        return None
+    if planned_steps(run) is not None:
         return None
     return Finish(
         f"it is as long as {same - 1} of the {len(run.ends) - 1} other trainings that its log holds: {unit(run)} {last}", how="guess"

@@ -24,9 +24,7 @@ MAX_CUTS = 200  # more step-backs than this in one file are disorder, not restar
 _LEVEL = 5  # values whose median is a level of the loss
 _CLEAR = 3.0  # usual changes from value to value; a difference of levels beyond that is none of noise
 _OFTEN = 3  # falls that nothing else shows
-_SET_BACK = (
-    0.25  # of the moves of a count; by chance half of them go down, and four launches of two rows each set it back three times in seven
-)
+_SET_BACK = 0.25  # statistical: of the moves of a time since the launch, where by chance half go back
 _PAUSE = 5  # a launch shows in the clock as a pause of this many usual steps
 _GONE = lazy_re(r"(?i)CUDA error|cancelled|preempted|node[_ ]fail|time limit|terminat|killed|segmentation fault|core dumped|aborted")
 _PROCESS = BEGINS | ENDS
@@ -155,7 +153,7 @@ def _begins_again(file: _File, begun: int, row: int) -> bool:
     between = file.between(row)
     for values, grows in ((file.clock.elapsed, False), (file.clock.epoch, True)):
         before, now = _beside(values, file, row)
-        if values is not None and now and _counts(values.value):
+        if values is not None and now and (_grown(values.value) if grows else _goes_by(values.value)):
             again = values.value[now] < values.value[before] or (grows and values.value[now] == values.value[before])
             return bool(again) or any(x.kind in DEATHS or x.kind == "resume" for x in between)
     if any(x.kind in _PROCESS for x in between):
@@ -165,8 +163,12 @@ def _begins_again(file: _File, begun: int, row: int) -> bool:
     return file.paused(row) if again is None else again
 
 
-def _counts(x: NDArray[np.float64]) -> bool:
-    """Does it stand for time or epochs that go by? The time that each iteration took goes up and down by chance."""
+def _grown(x: NDArray[np.float64]) -> bool:
+    return bool(np.nanmax(x) > np.nanmin(x))
+
+
+def _goes_by(x: NDArray[np.float64]) -> bool:
+    """Is it time that goes by? What each iteration took goes up and down by chance."""
     moves = np.diff(x[np.isfinite(x)])
     return bool((moves > 0).any()) and bool((moves < 0).sum() <= _SET_BACK * (moves != 0).sum())
 
