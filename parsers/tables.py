@@ -130,6 +130,7 @@ class Run:
     group: list[Run] = field(default_factory=list)  # the runs that differ from this one only in their seed, itself included
     attempts: list[dict[str, Any]] = field(default_factory=list)
     launch: tuple[int, int] = (1, 1)  # which of how many trainings it is that wrote the same files, each from its beginning
+    ends: tuple[int, ...] = ()  # the last steps of these trainings
     merged: int = 0  # metric rows left out because another file says the same
     framework: str | None = None
     meanings: dict[tuple[str, str], Any] = field(default_factory=dict)  # (source, tag) -> names.Meaning

@@ -15,8 +15,8 @@ How it decides
     times further than ever before and stays up. *not_a_spike* are weights that start anew, a level that steps
     up without an overshoot, the same bump at regular distances, and what the logger made: a running mean that begins anew with each epoch, too. A spike that a
     restart or the end of the log cuts off is *censored*: its class is open. What takes back less than half a percent of all that the loss
-    had fallen is told, but is no warning; nor is a climb to the end while the evaluation loss goes on falling,
-    nor one that the weight of a KL term makes as it is raised.
+    had fallen is told, but is no warning; nor is a fast one where eight others at least half as high and wide come and go throughout
+    the run, the tail of its noise; nor is a climb to the end while the evaluation loss goes on falling, nor one that the weight of a KL term makes as it is raised.
 
 Cannot tell
     Without a training loss, or with fewer than ten values of it, unless there are five that never give back a quarter of their fall. A
@@ -46,7 +46,7 @@ from forensics.run.inputs import ANY_LOSS, loss_of
 from forensics.run.once import once
 from forensics.run.plan import planned_steps
 from forensics.run.series import Series, series
-from forensics.spikes import excursions, jumps, measurements
+from forensics.spikes import excursions, jumps, measurements, throughout
 from forensics.spikes.classes import Spike, judge
 from forensics.spikes.histories import History, histories
 from forensics.spikes.trend import IN_ORDER, falls_in_order
@@ -114,16 +114,21 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
     length = planned_steps(run) or int(s.step.max() - s.step.min())
     made, means = logger_artefact.rows_made(run, s), epoch_means.few_make_it(run, s)
     for h in histories(s):
-        judged = [j for j in judge(h.step, h.value, length) if j.at.start >= h.first]
+        judged = [j for j in judge(h.step, h.value, length) if j.at.start >= h.first and _on_one_count(h, j)]
         for i, j in enumerate(judged):
             until = min((o.at.start for o in judged[i + 1 :] if o.at.start > j.at.peak), default=len(h.rows))
             if h.rows[j.at.peak] in made:
                 j = replace(j, kind="not_a_spike", why="logger")
-            elif means[h.rows[[j.at.start, j.at.peak]]].any():
+            elif means[of := h.rows[[j.at.start, j.at.peak]]].any() or epoch_means.only_wanders(run, s, *of.tolist()):
                 j = replace(j, kind="not_a_spike", why="mean")
             elif j.why == "step" and _rate_stays(run, int(h.step[j.at.start]), h.attempt):
                 j = replace(j, why="data")
             yield _finding(run, s, h, j, until)
+
+
+def _on_one_count(h: History, j: Spike) -> bool:
+    """Not where the steps fall back on the way up: what lies on both sides of that is no one curve."""
+    return bool(h.step[j.at.peak] >= h.step[max(j.at.start - 1, 0)])
 
 
 def _rate_stays(run: Run, step: int, attempt: int) -> bool:
@@ -163,9 +168,10 @@ def _finding(run: Run, s: Series, h: History, j: Spike, until: int) -> Finding[F
     shown = evidence.window(s, start, stop, mark, band, title=f"{s.tag} around step {peak}", where=where)
     times = (s.clock(h.rows[e.start]), s.clock(h.rows[min(e.end, len(h.rows) - 1)] if e.end is not None else h.rows[-1]))
     key = f"{peak}-attempt{attempt}" if attempt else peak
+    alike = throughout.like_it(h.y, e) if j.kind == "fast" and not j.why else 0
     against = improves_after(run, start) if end is None and e.peak - e.start >= excursions.LEVEL and np.isfinite(top) else ""
-    grave = "info" if against or _trifling(s, facts) else severity(j, facts.over_highest)
-    title = _title(j, facts) + f", while {against}" * bool(against)
+    grave = "info" if against or alike or _trifling(s, facts) else severity(j, facts.over_highest)
+    title = _title(j, facts) + f", while {against}" * bool(against) + f"; {alike} more like it come and go throughout the run" * bool(alike)
     return evidence.found(facts, title, (start, stop), grave, shown, key=key, times=times)
 
 

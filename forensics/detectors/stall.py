@@ -6,7 +6,7 @@ What it sees
 How it decides
     The time between logged rows, inside one attempt, against what as many steps usually take: a silence of at least two
     minutes and fifty times that is a stall. A pause in which an evaluation or a save is known to lie is none, unless it is five
-    times as long as the others of its kind; a pause of more than a month is a wrong clock or another run. Time-outs of collectives, of the data loader and of watchdogs in the log are one, too, and so is
+    times as long as the others of its kind; four and more of one length at regular distances are the loop's own, for information; a pause of more than a month is a wrong clock or another run. Time-outs of collectives, of the data loader and of watchdogs in the log are one, too, and so is
     silence at the very end where the log says that the job was killed only later, if it did not finish. Its kind: collectives that differ by
     rank (torch's fingerprints; the operation and sequence number in which each rank timed out), a rank that died before
     the others gave up, a rank that is missing or behind, ranks with different last steps (uneven data), the loader's
@@ -36,7 +36,7 @@ from forensics.errors import CannotTell
 from forensics.run import hang_kinds, hang_ranks, how_it_ended, pace, reach, silence
 from forensics.run.kinds import Kind
 from forensics.run.pace import Pauses
-from forensics.run.series import Series, series
+from forensics.run.series import Floats, Ints, Series, series
 from forensics.run.silence import SILENCE_SECONDS, SILENCE_TIMES
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
@@ -46,6 +46,9 @@ NEEDS = ["loss.train|lr|grad.norm"]
 INPUTS = ["wall clock"]
 # an evaluation or a save that takes so many times as long as the others do waits for something; not critical (docs/thresholds.md)
 STOP_TIMES = 5.0
+
+# statistical: three distances that agree; an evaluation of the same data takes as long each time, what waits does not
+REGULAR, ALIKE = 4, 1.5
 
 
 @dataclass(frozen=True)
@@ -97,12 +100,20 @@ def _silences(run: Run, s: Series, paused: Pauses) -> Iterator[Finding]:
     held = pace.stopped(run, s, paused) & np.isfinite(wait)
     longer = np.sort(wait[held])[held.sum() // 2 :]  # of the two pauses beside an evaluation's step one holds it
     known = held & (wait <= STOP_TIMES * float(np.median(longer))) if held.any() else held
-    for i in np.flatnonzero((wait >= SILENCE_SECONDS) & (wait >= SILENCE_TIMES * usual) & ~known)[:10]:
+    found = np.flatnonzero((wait >= SILENCE_SECONDS) & (wait >= SILENCE_TIMES * usual) & ~known)
+    severity = "info" if _of_the_loop(s.step[paused.row[found]], wait[found], s.interval) else "warning"
+    for i in found[:10]:
         row, after = paused.row[i], paused.row[i + 1]
         title = f"Silence of {wait[i] / 60:.0f} minutes after step {s.step[row]}; usual is {usual[i]:.2g} seconds"
         shown = evidence.text("clock", [f"step {s.step[row]} and step {s.step[after]} lie {wait[i]:.0f} s apart"], s.place(run, row))
         facts = Facts(int(s.step[row]), False, float(wait[i]), float(usual[i]))
-        yield evidence.on_rows(s, (row, after), facts, title, "warning", shown)
+        yield evidence.on_rows(s, (row, after), facts, title, severity, shown)
+
+
+def _of_the_loop(step: Ints, wait: Floats, every: int) -> bool:
+    """Whether silences alike come at regular distances, to a logging interval: what the loop does between its steps, though no line says so."""
+    apart = np.diff(step)
+    return len(step) >= REGULAR and bool(np.ptp(apart) <= every and wait.max() <= ALIKE * wait.min())
 
 
 def _said(run: Run, said: list[dict[str, Any]]) -> Finding:

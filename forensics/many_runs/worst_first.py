@@ -1,4 +1,5 @@
 """The runs of one place, each judged by itself and put in order: the worst first, of equals the one that ran last by its own clock.
+A launch that died or came to nothing goes behind those of the same log where a later one went further: what was wrong there was mended.
 
 A run that fails to be judged costs itself a line that says so, nothing more.
 """
@@ -11,7 +12,7 @@ from typing import Any
 
 from forensics import pipeline
 from forensics.case import utc
-from forensics.run import how_it_ended
+from forensics.run import how_it_ended, reach
 from parsers import secrets
 from parsers.records import cells
 from parsers.tables import Run
@@ -34,7 +35,16 @@ def judged(runs: Sequence[Run], tick: Tick | None = None) -> list[tuple[Run, Lin
         if better is not None:
             better[0].cache.clear()
     found.sort(key=lambda pair: _counted(pair[0].id), reverse=True)  # where the clocks don't tell: the same each time
-    return sorted(found, key=lambda pair: _rank(*pair))
+    return sorted(found, key=lambda pair: (_outlived(pair[0], pair[1], found), _rank(*pair)))
+
+
+def _outlived(run: Run, said: Line, found: Sequence[tuple[Run, Line]]) -> bool:
+    """Whether a launch died or tells nothing, and a later launch of the same log went further."""
+    if run.launch[1] < 2 or (said["status"] != "crashed" and said["verdict"] != "inconclusive"):
+        return False
+    log, last = run.path.rpartition("/")[0], reach.last(run) or 0
+    later = (r for r, _ in found if r.launch[0] > run.launch[0] and r.path.rpartition("/")[0] == log)
+    return any((reach.last(r) or 0) > last for r in later)
 
 
 def line(run: Run) -> Line:

@@ -12,6 +12,7 @@ EPOCHS, ROWS = 3, 20  # bound: epochs, and values in one, of which the first and
 # statistical: the k-th mean moves by 1/k of what one value scatters; of 20 the second half eight times less than the first two
 CALMER = 5.0
 QUARTER = 0.25  # of an epoch; there a mean still moves by more than twice what it does at the end
+SLOW = 5  # statistical: values that a rise takes; one batch lifts a mean at once, and a mean that was low by chance rises for long
 
 
 def few_make_it(run: Run, s: Series) -> NDArray[np.bool_]:
@@ -26,6 +27,19 @@ def few_make_it(run: Run, s: Series) -> NDArray[np.bool_]:
     if len(early) < 2 * EPOCHS or not len(late) or np.median(early) < CALMER * np.median(late):
         return nowhere
     return np.asarray((within < QUARTER * length) & (length >= ROWS))
+
+
+def only_wanders(run: Run, s: Series, start: int, peak: int) -> bool:
+    """Whether a slow rise from one row to another, of a series that is a running mean of each epoch, leaves the epoch with no higher mean
+    than the three before it had: the mean was low for a while."""
+    place = _places(run, s) if peak - start >= SLOW else None
+    if place is None or not few_make_it(run, s).any():
+        return False
+    within, length = place
+    ends = np.flatnonzero(within == length - 1)
+    mine = int(np.searchsorted(ends, peak))
+    before = s.value[ends[max(mine - EPOCHS, 0) : mine]]
+    return len(before) == EPOCHS and bool(s.value[ends[mine]] <= before.max())
 
 
 def _places(run: Run, s: Series) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:

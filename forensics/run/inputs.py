@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from forensics.errors import CannotTell
+from forensics.run import held_values
 from forensics.run.once import once
 from forensics.run.series import Ints, Series, parts, series
 from parsers import loss_names, objectives
@@ -64,7 +65,7 @@ def loss_of(run: Run) -> Series:
         terms = [p.tag for p in parts(run, "loss.aux")]
         why = f"only terms of a loss were logged ({', '.join(terms[:4])}), none of which stands for the whole"
         raise CannotTell(why if terms else "no loss was logged with a step")
-    return s
+    return held_values.one_each(s)
 
 
 @once

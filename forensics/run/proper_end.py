@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
-from forensics.run import endings, plan, reach
+from forensics.run import endings, plan, reach, whole_counts
 from forensics.run.endings import Event
 from forensics.run.once import once
 from forensics.run.plan import planned_steps, unit
 from forensics.run.series import Floats, series
+from forensics.run.whole_counts import Finish
 from parsers import arrow
 from parsers.console_format.remaining_time import seconds_left
 from parsers.lazy_regex import lazy_re
@@ -35,19 +35,7 @@ FALLING = 0.6  # of the rows: an estimate that swings falls in more than half of
 TEST = lazy_re(r"(?:^|[\W_])test(?:$|[\W_])")
 EVALUATED = 3  # bound: evaluations on other data; with fewer it may be the test that the run stands in
 SUMMARY = lazy_re(r"(?:^|/)train_(?:runtime|samples_per_second|steps_per_second)$")  # transformers' speed_metrics, once after the last step
-WHOLE = 2  # bound: epochs between the first and the last, by which the last is measured
-ROUND, MANY = 10, 20  # statistical: a log that is cut ends at such a count of epochs once in ten; of fewer epochs no count is odd
 RUN_DOWN, HALF_WAY, DISTINCT = 0.01, 0.3, 10  # of the peak rate; a linear or cosine decay, not an exponential or a staircase
-
-
-@dataclass(frozen=True)
-class Finish:
-    """``says``: the line or the number that tells it, ``where``: its place; ``how``: it was said, by the program (``early``:
-    which stopped itself before its plan) or its tracker, or the plan was reached, or it is a guess from numbers."""
-
-    says: str
-    where: str = ""
-    how: str = "said"  # said | early | plan | guess
 
 
 def finished(run: Run) -> bool:
@@ -69,7 +57,8 @@ def likely(run: Run) -> Finish | None:
     last = endings.of_attempt(run, len(run.attempts) - 1)
     if any(e["level"] != "info" and not endings.steps_after(run, e) for e in last) or any(g.lost for g in run.gaps):
         return None
-    return next((found for test in (_counted_down, _counted_up, _rate_ran_down, _round_epochs) if (found := test(run))), None)
+    counts = (whole_counts.round_epochs, whole_counts.round_steps, whole_counts.as_long_as_others)
+    return next((found for test in (_counted_down, _counted_up, _rate_ran_down, *counts) if (found := test(run))), None)
 
 
 def closings(run: Run, events: list[Event]) -> Iterator[Event]:
@@ -119,22 +108,10 @@ def broken_off(run: Run) -> Event | None:
 
 def _plan(run: Run, last: list[Event]) -> Finish | None:
     if not plan.reached(run):
-        return _last_epoch(run)
+        return whole_counts.last_epoch(run)
     end, planned = reach.last(run), planned_steps(run)
     from_0 = ", counted from 0" if end is not None and end + 1 == planned and run.attempts[0]["steps"][0] == 0 else ""
     return Finish(f"{unit(run)} {end} of {planned} planned{from_0}", how="plan")
-
-
-def _last_epoch(run: Run) -> Finish | None:
-    """The last planned epoch, as long as those between the first and it, where no step of an epoch's end is known."""
-    planned, found = plan.of_epochs(run), _whole_epochs(run)
-    if planned is None or found is None or plan.planned_steps(run) is not None:
-        return None
-    first, last = found
-    if last != planned.value - (first == 0):
-        return None
-    from_0 = ", counted from 0," if first == 0 else ""
-    return Finish(f"epoch {last}{from_0} of {planned.value} planned, as long as those before it", how="plan")
 
 
 def _counted_down(run: Run) -> Finish | None:
@@ -193,7 +170,7 @@ def _tagged(run: Run, name: re.Pattern[str]) -> Iterator[tuple[str, Floats]]:
     """Tag and finite values, in the order of the file, of the last attempt."""
     metrics = run.tables["metrics"]
     code, tags = arrow.codes(metrics["tag"])
-    last = arrow.filled(metrics["attempt"], -1) == max(len(run.attempts) - 1, 0)
+    last = arrow.filled(metrics["attempt"], -1) == len(run.attempts) - 1  # of a log without a step none has an attempt
     last &= np.isfinite(arrow.filled(metrics["value"], np.nan))
     for i, tag in enumerate(tags):
         if name.search(tag.lower()) and (rows := last & (code == i)).any():
@@ -213,35 +190,6 @@ def _rate_ran_down(run: Run) -> Finish | None:
     half = float(np.interp((steps[0] + steps[-1]) / 2, steps, after))
     said = f"its learning rate had run down from {after[0]:.3g} to {after[-1]:.3g}"
     return Finish(said, s.place(run, rows[-1]), how="guess") if half >= HALF_WAY * after[0] else None
-
-
-def _round_epochs(run: Run) -> Finish | None:
-    """A round count of epochs, the last one as long as those before it, in a log that names no plan."""
-    found = _whole_epochs(run)
-    if found is None or planned_steps(run) is not None or plan.of_epochs(run) is not None:
-        return None
-    first, last = found
-    count = last - first + 1
-    if first not in (0, 1) or count < MANY or count % ROUND:
-        return None
-    return Finish(f"its {count} epochs are a round number, and the last one is as long as those before it", how="guess")
-
-
-def _whole_epochs(run: Run) -> tuple[int, int] | None:
-    """The first and the last epoch of the last attempt; None where they are not counted one by one, or the last is shorter than others."""
-    s = series(run, "epoch")
-    if unit(run) == "epoch":
-        m = run.tables["metrics"]
-        mine = arrow.present(m["step"]) & (arrow.filled(m["attempt"], -1) == len(run.attempts) - 1)
-        logged = arrow.values(m["step"])[mine].astype(np.float64)
-    elif s is not None:
-        logged = s.value[s.usable & (s.attempt == s.attempt.max())]
-    else:
-        return None
-    epoch, rows = np.unique(logged, return_counts=True)
-    if len(epoch) < WHOLE + 2 or (np.diff(epoch) != 1).any() or epoch[0] != int(epoch[0]) or rows[-1] < rows[1:-1].min():
-        return None
-    return int(epoch[0]), int(epoch[-1])
 
 
 def _told(run: Run, e: Event, how: str = "said") -> Finish:

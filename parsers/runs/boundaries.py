@@ -24,6 +24,7 @@ MAX_CUTS = 200  # more step-backs than this in one file are disorder, not restar
 _LEVEL = 5  # values whose median is a level of the loss
 _CLEAR = 3.0  # usual changes from value to value; a difference of levels beyond that is none of noise
 _OFTEN = 3  # falls that nothing else shows
+_SET_BACK = 0.25  # statistical: of the moves of a time since the launch, where by chance half go back
 _PAUSE = 5  # a launch shows in the clock as a pause of this many usual steps
 _GONE = lazy_re(r"(?i)CUDA error|cancelled|preempted|node[_ ]fail|time limit|terminat|killed|segmentation fault|core dumped|aborted")
 _PROCESS = BEGINS | ENDS
@@ -77,6 +78,8 @@ def boundaries(clock: Clock, source: str, said: list[Line], launches: list[float
     mine = sorted((x for x in said if x.source == source and x.at is not None), key=lambda x: x.at or 0)
     file = _File(clock, source, mine, pauses, usual)
     found = dict(_back(file)) | dict(_told(file)) | dict(_launched(file, launches))
+    if found and max(np.diff([0, *sorted(found), len(clock.step)])) < FEW and clock.step.min() > clock.interval:
+        return {}  # a row or two each, far above the beginning: summaries
     return found or dict(_resumed_elsewhere(file, [(x, top) for x, top in resumed if x.source != source]))
 
 
@@ -112,12 +115,14 @@ def _back(file: _File) -> Iterator[tuple[int, Evidence]]:
     before = np.maximum.accumulate(step)
     every = file.clock.interval
     bare: list[tuple[int, Evidence]] = []  # that nothing but the steps shows
+    begun = 0  # where the launch before begins
     for row in falls.tolist():
         if row + 1 < len(step) and step[row + 1] > before[row - 1]:
             continue
         where = Evidence(f"steps fall back from {step[row - 1]} to {step[row]}", file.source, int(file.clock.at[row]))
         if step[row] <= step[0] + BEGINNING * every:
-            if _begins_again(file, row):
+            if _begins_again(file, begun, row):
+                begun = row
                 yield row, where
         elif file.paused(row) or any(x.kind in _PROCESS for x in file.between(row)):
             yield row, where
@@ -140,7 +145,7 @@ def _says_again(clock: Clock, falls: list[int]) -> bool:
     return again >= ENOUGH * len(falls)
 
 
-def _begins_again(file: _File, row: int) -> bool:
+def _begins_again(file: _File, begun: int, row: int) -> bool:
     """A new training or only a counter? By the time since the launch and the epoch, then by lines, then by the loss; a pause counts
     where none of them tells, for an evaluation comes after each epoch."""
     if file.clock.of_epochs:
@@ -148,14 +153,24 @@ def _begins_again(file: _File, row: int) -> bool:
     between = file.between(row)
     for values, grows in ((file.clock.elapsed, False), (file.clock.epoch, True)):
         before, now = _beside(values, file, row)
-        if values is not None and now and np.nanmax(values.value) > np.nanmin(values.value):
+        if values is not None and now and (_grown(values.value) if grows else _goes_by(values.value)):
             again = values.value[now] < values.value[before] or (grows and values.value[now] == values.value[before])
             return bool(again) or any(x.kind in DEATHS or x.kind == "resume" for x in between)
     if any(x.kind in _PROCESS for x in between):
         return True
     _, now = _beside(file.clock.loss, file, row)
-    again = _loss_begins_again(file, file.clock.loss.value, now) if file.clock.loss is not None and now else None
+    again = _loss_begins_again(file, file.clock.loss, begun, row) if file.clock.loss is not None and now else None
     return file.paused(row) if again is None else again
+
+
+def _grown(x: NDArray[np.float64]) -> bool:
+    return bool(np.nanmax(x) > np.nanmin(x))
+
+
+def _goes_by(x: NDArray[np.float64]) -> bool:
+    """Is it time that goes by? What each iteration took goes up and down by chance."""
+    moves = np.diff(x[np.isfinite(x)])
+    return bool((moves > 0).any()) and bool((moves < 0).sum() <= _SET_BACK * (moves != 0).sum())
 
 
 def _beside(values: Values | None, file: _File, row: int) -> tuple[int, int]:
@@ -167,15 +182,20 @@ def _beside(values: Values | None, file: _File, row: int) -> tuple[int, int]:
     return (before, now) if before >= 0 and now < len(values.value) else (0, 0)
 
 
-def _loss_begins_again(file: _File, loss: NDArray[np.float64], i: int) -> bool | None:
-    """A NaN does not become a number by itself. Else the level must stand nearer to the very first one than to the one just before,
-    in a file that does not announce its launches; None where it has hardly moved since the beginning."""
+def _loss_begins_again(file: _File, values: Values, begun: int, row: int) -> bool | None:
+    """A NaN does not become a number by itself. Else the level must stand nearer to the one that the launch before began at than to the
+    one just before, and behind a pause in a file that announces launches; None where it has hardly moved since that beginning."""
+    loss, i = values.value, int(np.searchsorted(values.at, file.clock.at[row]))
+    top = int(np.searchsorted(values.at, file.clock.at[begun])) if begun else 0
+    if i <= top:
+        return None
     if not np.isfinite(loss[i - 1]):
         return bool(np.isfinite(loss[i]))
-    if any(x.kind in BEGINS for x in file.said):
+    if any(x.kind in BEGINS for x in file.said) and not file.paused(row):
         return False
-    first, last, now = (float(np.median(part)) for part in (loss[:_LEVEL], loss[max(i - _LEVEL, 0) : i], loss[i : i + _LEVEL]))
-    noise = float(np.median(np.abs(np.diff(loss[max(i - 10 * _LEVEL, 0) : i])))) if i > 1 else 0.0
+    parts = (loss[top : min(top + _LEVEL, i)], loss[max(i - _LEVEL, top) : i], loss[i : i + _LEVEL])
+    first, last, now = (float(np.median(part)) for part in parts)
+    noise = float(np.median(np.abs(np.diff(loss[max(i - 10 * _LEVEL, top) : i])))) if i > top + 1 else 0.0
     return abs(now - first) < abs(now - last) if abs(first - last) > _CLEAR * noise else None
 
 

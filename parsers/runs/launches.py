@@ -36,7 +36,9 @@ def split(run: Run, formats: dict[str, str], places: dict[str, str]) -> list[Run
     logs = [set().union(*(run.attempts[i]["files"] for i in chain)) for chain in chains]
     alone = sum(map(len, logs)) == len(set().union(*logs)) == len(logs)  # each run wrote one log of its own
     found = [_part(run, (n, len(chains)), chain) for n, chain in enumerate(chains, 1)]
+    ends = tuple(max(a["steps"][1] for a in part.attempts) for part in found)
     for part, log in zip(found, logs, strict=True):
+        part.ends = ends
         if alone:
             part.id, part.path, part.launch = run_id(*log), places[next(iter(log))], (1, 1)
     written = [_sources(part.tables) for part in found]

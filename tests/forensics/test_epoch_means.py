@@ -36,3 +36,18 @@ def test_a_tall_first_value_of_a_running_mean_is_no_spike() -> None:
     assert kinds(MEANS + TALL, epoch=OF) == [("not_a_spike", "mean")]
     assert kinds(MEANS + TALL)[0][0] == "fast"  # nothing tells where epochs begin
     assert kinds(MEANS + INSIDE, epoch=OF)[0][0] == "fast"
+
+
+def test_a_mean_that_was_low_for_a_while_and_rises_is_no_spike() -> None:
+    low = np.ones((EPOCHS, ROWS))
+    low[6, 20:50] = 0.8 + 0.2 * np.linspace(0, 1, 30)  # easy batches, and then the usual ones
+    run = run_of({"loss.train": MEANS * low.ravel(), "epoch": OF})
+    s = loss_of(run)
+    assert epoch_means.only_wanders(run, s, 6 * ROWS + 20, 6 * ROWS + 49)
+    high = np.ones((EPOCHS, ROWS))
+    high[6:, :] = np.linspace(1, 3, ROWS)  # it goes up, and the epoch ends higher than those before it
+    rising = run_of({"loss.train": MEANS * high.ravel(), "epoch": OF})
+    assert not epoch_means.only_wanders(rising, loss_of(rising), 6 * ROWS + 20, 6 * ROWS + 49)
+    assert not epoch_means.only_wanders(run, s, 6 * ROWS + 20, 6 * ROWS + 22)  # at once
+    batches = run_of({"loss.train": BATCH, "epoch": OF})
+    assert not epoch_means.only_wanders(batches, loss_of(batches), 6 * ROWS + 20, 6 * ROWS + 49)

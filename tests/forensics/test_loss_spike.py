@@ -139,6 +139,34 @@ def test_equal_bumps_at_regular_distances_are_the_loops() -> None:
     assert len(found) == 3 and {f.facts.why for f in found} == {"periodic"}
 
 
+def few_samples(seed: int = 0) -> Floats:
+    """A loss of batches of which one in forty is hard: twice to four times as high, for one value."""
+    rng = np.random.default_rng(seed)
+    x = noisy(2000, 0.05)
+    hard = rng.random(2000) < 1 / 40
+    return np.where(hard, x * np.exp(rng.uniform(0.3, 1.4, 2000)), x)
+
+
+def test_one_of_many_alike_throughout_the_run_is_no_event() -> None:
+    x = few_samples()
+    found = spikes(run_of({"loss.train": x}))
+    assert found
+    assert not [f for f in found if f.severity != "info"]
+    assert "come and go throughout the run" in found[0].title
+    x[1200:1230] = 4 * x[1190]  # as high, but wider than any of them
+    assert [f.facts.start for f in spikes(run_of({"loss.train": x})) if f.severity != "info"] == [1200]
+    x = noisy(2000, 0.05)
+    x[1000:1400:40] *= 3.0  # ten alike, all in one part of the run
+    assert [f for f in spikes(run_of({"loss.train": x})) if f.severity == "warning"]
+
+
+def test_steps_that_fall_back_within_an_attempt_make_no_spike() -> None:
+    x = decaying(noisy(600, 0.01), 300, 2.0, 30)
+    begins_anew = [*range(300), *range(300)]  # two trainings that nothing tells apart
+    assert spikes(run_of({"loss.train": x}))
+    assert not spikes(run_of({"loss.train": x}, steps=begins_anew))
+
+
 def test_what_moved_first_comes_with_the_bound_of_the_log() -> None:
     rng = np.random.default_rng(1)
     x, g = noisy(600, 0.01), np.exp(0.1 * rng.standard_normal(600))

@@ -205,6 +205,15 @@ def test_a_change_of_the_logging_interval_is_no_stall(tmp_path: Path) -> None:
     assert not silences(run) and not list(throughput.detect(read(run)))
 
 
+def test_silences_alike_at_regular_distances_are_the_loops(tmp_path: Path) -> None:
+    def graves(name: str, seconds: Callable[[int], float]) -> list[str]:
+        return [f.severity for f in silences(clocked(tmp_path / name, seconds))]
+
+    assert graves("evaluated", lambda i: 400.0 if i % 120 == 0 else 1.0) == ["info"] * 5
+    assert graves("anywhere", lambda i: 400.0 if i in (60, 130, 310, 480) else 1.0) == ["warning"] * 4
+    assert graves("longer", lambda i: 2.0 * i if i % 120 == 0 else 1.0) == ["warning"] * 5
+
+
 def test_a_known_evaluation_is_no_stall(tmp_path: Path) -> None:
     assert not silences(clocked(tmp_path / "r", lambda i: 1.0, every=100, pause=400))
     assert not silences(clocked(tmp_path / "once", lambda i: 1.0, every=400, pause=400))

@@ -204,3 +204,30 @@ def test_who_stopped_a_run_is_the_cause_where_nothing_else_can_be_told(tmp_path:
     got = case(console(tmp_path / "r", line, steps=2))
     assert got["verdict"] == "inconclusive"
     assert got["hypotheses"][0]["id"] == "stopped_from_outside" and got["hypotheses"][0]["probability"] > 0.5
+
+
+@pytest.mark.parametrize(
+    ("steps", "every", "says"), [(1001, 1, "it ends at step 1000"), (2000, 1, "it ends at step 1999"), (1037, 1, ""), (1001, 50, "")]
+)
+def test_a_round_step_looks_finished_where_a_cut_would_seldom_fall_there(tmp_path: Path, steps: int, every: int, says: str) -> None:
+    lines = "".join(f"step {i}: loss {2 - i / 2500:.4f}\n" for i in range(0, steps, every))
+    (tmp_path / "train.log").write_text(lines)
+    found = proper_end.likely(read(tmp_path))
+    assert (found is not None) == bool(says)
+    if found is not None:
+        assert found.how == "guess" and found.says.startswith(says)
+
+
+def test_a_trainers_summary_closes_a_log_without_a_step(tmp_path: Path) -> None:
+    said = {"train_runtime": 9.3, "train_samples_per_second": 0.8, "train_steps_per_second": 0.8, "train_loss": 1.5, "epoch": 1.0}
+    (tmp_path / "train.out").write_text(f"Training adapter\n{said}\n")
+    ended = how_it_ended.ending(read(tmp_path))
+    assert ended.kind == "finished" and "train_runtime" in ended.says
+
+
+@pytest.mark.parametrize(("epochs", "kind"), [((29, 29, 29), "finished"), ((29, 23, 17), "unknown")])
+def test_trainings_of_one_log_that_are_equally_long_look_finished(tmp_path: Path, epochs: tuple[int, ...], kind: str) -> None:
+    logs = ("".join(f"Epoch {i}: Train Loss: {2 - i / 40:.4f}\n" for i in range(1, n + 1)) for n in epochs)
+    (tmp_path / "folds.log").write_text("".join(f"Fold {k}\n{log}" for k, log in enumerate(logs)))
+    ended = how_it_ended.ending(read(tmp_path / "folds.log" / "launch-3"))
+    assert ended.kind == kind

@@ -134,6 +134,19 @@ def test_seeds_of_one_configuration_are_one_case_of_the_group(tmp_path: Path) ->
     assert alone["verdict"] == "healthy"
 
 
+def test_a_launch_that_died_before_a_longer_one_of_its_log_is_no_news(tmp_path: Path) -> None:
+    def launch(seed: int, steps: int) -> str:
+        return "Starting training\n" + "".join(f"step {r['step']} | loss {r['loss']:.4f}\n" for r in rows(seed, steps=steps))
+
+    died = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\nFileNotFoundError: data/11.xml\n'
+    for name, text in (("mended", launch(0, 90) + died + launch(1, 290)), ("worse", launch(0, 290) + launch(1, 90) + died)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.log").write_text(text)
+    mended, worse = (forensics.read(str(tmp_path / name)) for name in ("mended", "worse"))
+    assert (mended.launch, [s["status"] for s in mended.siblings]) == ((2, 2), ["crashed"])
+    assert (worse.launch, [s["status"] for s in worse.siblings]) == ((2, 2), ["unknown"])
+
+
 def test_a_run_that_fails_to_be_judged_costs_itself_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judge = pipeline.judge
 

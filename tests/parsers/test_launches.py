@@ -94,6 +94,37 @@ def test_a_time_since_the_launch_that_falls_back_is_another_run_though_the_clock
     assert [attempts(r) for r in parsers.read_all(tmp_path)] == [[[0, 59]], [[0, 59]]]
 
 
+def test_the_time_of_each_iteration_is_no_time_since_the_launch(tmp_path: Path) -> None:
+    took = np.random.default_rng(0).uniform(0.1, 0.2, 300)
+    text = "".join(f"step {s} | loss {loss(s, n):.4f} | time {took[100 * n + s]:.4f}\n" for n in range(3) for s in range(100))
+    write(tmp_path, a__train_dot_log=text)
+    assert len(parsers.read_all(tmp_path / "a")) == 3  # the loss begins again, whatever the first iteration took
+    text = "".join(f"step {s} | loss {loss(100 * n + s, n):.4f} | time {took[100 * n + s]:.4f}\n" for n in range(3) for s in range(100))
+    write(tmp_path, b__train_dot_log=text)
+    assert [attempts(r) for r in parsers.read_all(tmp_path / "b")] == [[[0, 99]]]
+
+
+def test_a_log_that_announces_one_launch_of_several(tmp_path: Path) -> None:
+    def stamped(seed: int, begin: int, trained: int = 0) -> str:
+        return "".join(f"2024-01-01 {begin}:{s // 60:02d}:{s % 60:02d} step {s} loss {loss(trained + s, seed):.4f}\n" for s in range(100))
+
+    banner = "2024-01-01 09:59:59 Starting training\n"
+    write(tmp_path, a__train_dot_log=banner + stamped(0, 10) + stamped(1, 12) + stamped(2, 14))
+    assert len(parsers.read_all(tmp_path / "a")) == 3
+    trained = stamped(0, 8, 500)  # the loss of the last launch is nowhere near the first one of the file
+    write(tmp_path, c__train_dot_log=trained + banner + stamped(1, 12) + stamped(2, 14))
+    assert len(parsers.read_all(tmp_path / "c")) == 3
+    write(tmp_path, b__train_dot_log=banner + stamped(0, 10) + stamped(1, 12, 100) + stamped(2, 14, 200))
+    assert len(parsers.read_all(tmp_path / "b")) == 1  # a long evaluation, and a counter that is set back each epoch
+
+
+def test_summaries_of_a_row_each_are_no_attempts(tmp_path: Path) -> None:
+    steps = (300, 340, 280, 410, 330)
+    text = "".join(f"Optimization over at iteration {s}: score {s / 100}\nTraining finished\n" for s in steps)
+    write(tmp_path, train_dot_log=text)
+    assert sum(len(r.attempts) for r in parsers.read_all(tmp_path)) <= 1
+
+
 def test_without_any_other_word_the_loss_tells(tmp_path: Path) -> None:
     write(tmp_path, a__log_dot_jsonl=rows(range(100)) + rows(range(100), 1))  # falls from 3 to 1.2, and begins at 3 again
     assert [attempts(r) for r in parsers.read_all(tmp_path / "a")] == [[[0, 99]], [[0, 99]]]

@@ -1,0 +1,100 @@
+"""Whether a log ends where one would have planned it to: at the last planned epoch, or at a round count of epochs or steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.run import plan, reach
+from forensics.run.plan import planned_steps, unit
+from forensics.run.series import series
+from parsers import arrow
+from parsers.tables import Run
+
+WHOLE = 2  # bound: epochs between the first and the last, by which the last is measured
+ROUND, MANY = 10, 20  # statistical: a log that is cut ends at such a count of epochs once in ten; of fewer epochs no count is odd
+ROUNDER = 50  # statistical: where it is open whether epochs count from 0 or 1, a log that is cut ends there once in 25
+# statistical: of a log that is cut anywhere to end at a round step, which may count from 0 or from 1; unit: of fewer steps no count is odd
+CHANCE, LEAST = 0.05, 1000
+SAME, LONG = 3, 10  # statistical: three launches that are cut anywhere in ten steps end at the same one once in a hundred
+
+
+@dataclass(frozen=True)
+class Finish:
+    """``says``: the line or the number that tells it, ``where``: its place; ``how``: it was said, by the program (``early``:
+    which stopped itself before its plan) or its tracker, or the plan was reached, or it is a guess from numbers."""
+
+    says: str
+    where: str = ""
+    how: str = "said"  # said | early | plan | guess
+
+
+def last_epoch(run: Run) -> Finish | None:
+    """The last planned epoch, as long as those between the first and it, where no step of an epoch's end is known."""
+    planned, found = plan.of_epochs(run), _whole_epochs(run)
+    if planned is None or found is None or plan.planned_steps(run) is not None:
+        return None
+    first, last = found
+    if last != planned.value - (first == 0):
+        return None
+    from_0 = ", counted from 0," if first == 0 else ""
+    return Finish(f"epoch {last}{from_0} of {planned.value} planned, as long as those before it", how="plan")
+
+
+def round_epochs(run: Run) -> Finish | None:
+    """A round count of epochs, the last one as long as those before it, in a log that names no plan."""
+    found = _whole_epochs(run)
+    if found is None or planned_steps(run) is not None or plan.of_epochs(run) is not None:
+        return None
+    first, last = found
+    count = last - first + 1
+    if first not in (0, 1):
+        count = next((n for n in (last, last + 1) if n % ROUNDER == 0), 0)
+    if count < MANY or count % ROUND:
+        return None
+    return Finish(f"its {count} epochs are a round number, and the last one is as long as those before it", how="guess")
+
+
+def _whole_epochs(run: Run) -> tuple[int, int] | None:
+    """The first and the last epoch of the last attempt; None where they are not counted one by one, or the last is shorter than others."""
+    s = series(run, "epoch")
+    if unit(run) == "epoch":
+        m = run.tables["metrics"]
+        mine = arrow.present(m["step"]) & (arrow.filled(m["attempt"], -1) == len(run.attempts) - 1)
+        logged = arrow.values(m["step"])[mine].astype(np.float64)
+    elif s is not None:
+        logged = s.value[s.usable & (s.attempt == s.attempt.max())]
+    else:
+        return None
+    epoch, rows = np.unique(logged, return_counts=True)
+    if len(epoch) < WHOLE + 2 or (np.diff(epoch) != 1).any() or epoch[0] != int(epoch[0]) or rows[-1] < rows[1:-1].min():
+        return None
+    return int(epoch[0]), int(epoch[-1])
+
+
+def round_steps(run: Run) -> Finish | None:
+    """A digit and zeros, the last step or the one behind it, in a log that names no plan and prints often enough to seldom end there if cut."""
+    last = reach.last(run)
+    if last is None or last + 1 < LEAST or unit(run) != "step" or reach.composed(run):
+        return None
+    if planned_steps(run) is not None or plan.of_epochs(run) is not None:
+        return None
+    apart = 10 ** (len(str(last + 1)) - 1)
+    end = next((n for n in (last, last + 1) if n % apart == 0), None)
+    if end is None or 2 * reach.interval(run) > CHANCE * apart:
+        return None
+    return Finish(f"it ends at step {last}, and {end} is a round number", how="guess")
+
+
+def as_long_as_others(run: Run) -> Finish | None:
+    """Folds, seeds and repetitions that one log holds are as long as each other; of a log that names no plan."""
+    last = reach.last(run)
+    same = sum(end == last for end in run.ends)
+    if last is None or same < SAME or 2 * same < len(run.ends) or reach.distinct(run) < LONG or plan.of_epochs(run) is not None:
+        return None
+    if planned_steps(run) is not None:
+        return None
+    return Finish(
+        f"it is as long as {same - 1} of the {len(run.ends) - 1} other trainings that its log holds: {unit(run)} {last}", how="guess"
+    )

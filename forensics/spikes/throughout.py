@@ -1,0 +1,30 @@
+"""Whether an excursion is one of many of its kind that come and go all through a run: the tail of its noise, not an event.
+
+Losses of single batches, of few samples, of points drawn anew or of an adversary have such tails. What sets an event apart is
+that the run shows nothing as high and as wide elsewhere, or only in one part of it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.spikes.excursions import Excursion, Floats, candidates
+
+ALIKE = 0.5  # unit: half as high, and half as wide; a tail that falls off by any usual law has more of these than of the height itself
+PARTS, IN = 4, 3  # quarters of the run, and how many of them have to show one
+MANY = 8  # statistical: eight that may fall anywhere all lie in two quarters once in 43
+
+
+def like_it(y: Floats, e: Excursion) -> int:
+    """How many other excursions of a scaled series that come back are at least half as high and half as wide; 0 where they are few,
+    or missing in half of the series."""
+    until, wide = e.end if e.end is not None else len(y), ALIKE * _width(y, e)
+    others = [o for o in candidates(y) if o.end is not None and (o.end <= e.start or o.start >= until) and o.height >= ALIKE * e.height]
+    at = np.array([o.peak for o in others if _width(y, o) >= wide], np.int64)
+    parts = len(np.unique(at * PARTS // len(y)))
+    return len(at) if len(at) >= MANY and parts >= IN else 0
+
+
+def _width(y: Floats, e: Excursion) -> int:
+    """Values in the upper half of an excursion."""
+    return int((y[e.start : e.end] >= e.level + 0.5 * e.height).sum())
