@@ -467,3 +467,9 @@ def test_a_split_alone_beside_the_other_is_its_loss() -> None:
     both = frozenset({"train", "val", "hella"})
     assert [meaning(t, siblings=both).name for t in ("train", "val", "hella")] == ["loss.train", "loss.eval", "other/hella"]
     assert meaning("val", siblings=frozenset({"val", "x"})).name == "other/val"
+
+
+def test_losses_of_quarters_are_no_value_losses() -> None:
+    quarters = ("loss", "loss_q0", "loss_q1", "loss_q2", "loss_q3")
+    assert name("loss_q1", *quarters) == "loss.part"
+    assert name("loss_q1", "loss_q2", "loss_pi") == "rl.loss_value"
