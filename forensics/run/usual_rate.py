@@ -31,7 +31,9 @@ _MODEL = lazy_re(
     r"(?i)(^|[./])(model|net|network|backbone)([./](name|type|arch|kind))?$|(^|[./])(model_type|model_name|arch|architecture)$"
 )
 _ATTENTION = lazy_re(r"(?i)gpt|bert|llama|former|vit|t5|attention|mistral|qwen|opt-|bloom|sft")
-_OTHER = lazy_re(r"(?i)mlp|mixer|cnn|conv|res_?net|vgg|gru|lstm|rnn|u-?net|efficientnet|densenet|mobilenet|vae|gan\b|linear|dqn|ppo|lenet|yolo")
+_OTHER = lazy_re(
+    r"(?i)mlp|mixer|cnn|conv|res_?net|vgg|gru|lstm|rnn|u-?net|efficientnet|densenet|mobilenet|vae|gan\b|linear|dqn|ppo|lenet|yolo"
+)
 _PRETRAINED = lazy_re(
     r"(?i)(^|[./])(pretrained|model_name_or_path|finetune[a-z_]*|pretrained_model[a-z_]*|init_checkpoint|load_pretrained)$"
 )
