@@ -108,7 +108,7 @@ KNOWN = {
     "net.sent": ["system.network.sent"],
     "net.recv": ["system.network.recv"],
     "rl.reward": ["rollout/ep_rew_mean", "episode_reward_mean", "charts/episodic_return", "reward", "train/reward"],
-    "rl.reward_std": ["reward_std"],
+    "rl.reward_std": ["StdReturn", "reward_std"],
     "rl.zero_std": ["frac_reward_zero_std"],
     "rl.kl": ["kl", "train/approx_kl", "actor/ppo_kl", "objective/kl"],
     "rl.entropy": ["entropy", "train/entropy_loss", "losses/entropy"],
