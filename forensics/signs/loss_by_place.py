@@ -14,6 +14,7 @@ EFFECTS = {"loss_lifted_by_place": "loss.train"}  # a symptom of its own, for wh
 
 EPOCHS, PLACES = 5, 8  # bound: epochs, of which five agree by chance once in thousands; values of an epoch, of which a quarter are two
 LIFTED, FEW = 3.0, 0.25  # unit: a sum over three, as of a loss that is a multiple throughout; of the places, so that the others are most
+TELLING = 3  # bound: epochs with wrong answers, whose median one odd epoch does not move
 POINTS = 0.02  # of hits; as the plateau detector calls accuracies equal
 
 
@@ -35,6 +36,9 @@ def loss_lifted_by_place(s: Symptoms) -> Sign:
             f"In {len(level)} epochs of {level.shape[1]} values no few places have a training loss {LIFTED:g} times that of the others."
         )
     others = np.setdiff1d(np.arange(level.shape[1]), lifted)
+    right = right[np.median(right[:, others], axis=1) <= 1 - POINTS]  # where all are right, harder samples are, too
+    if len(right) < TELLING:
+        return cannot_tell(f"fewer than {TELLING} epochs have wrong answers, which harder samples would show.")
     there, elsewhere = float(np.median(right[:, lifted])), float(np.median(right[:, others], axis=0).min())
     which = ", ".join(str(i + 1) for i in lifted)
     text = (

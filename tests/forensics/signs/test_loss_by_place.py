@@ -31,6 +31,7 @@ SUMMED, HARDER = np.where(LAST, 32 * LOSS, LOSS), np.where(LAST, HITS / 4, HITS)
         ({"loss.train": SUMMED, "epoch": EPOCH}, "cannot tell"),
         ({"loss.train": SUMMED, "acc.train": HITS}, "cannot tell"),
         ({"loss.train": SUMMED, "acc.train": HITS, "epoch": np.arange(80.0)}, "cannot tell"),  # one value an epoch
+        ({"loss.train": SUMMED, "acc.train": np.ones(80), "epoch": EPOCH}, "cannot tell"),  # harder samples, learnt by heart
         ({"loss.train": -SUMMED, "acc.train": HITS, "epoch": EPOCH}, "cannot tell"),
     ],
 )
