@@ -16,6 +16,7 @@ from parsers.tables import Run
 
 Floats = NDArray[np.float64]
 LEAST, STAYS = 10, 5  # bound: values; and on either side of a change, so that it lasts
+GOES_ON = 0.75  # bound: of the intervals; a count that begins anew more often says little of the others
 EPOCHS = 3  # bound: epochs on either side, of which two can be compared with one another
 FACTOR = 1.5  # of the steps of an epoch; bound: batches come in powers of two, and data sets grow by less
 # what a step takes, not what an evaluation does; words that dynamic batches and packed texts count (tokens) say nothing
@@ -62,9 +63,10 @@ def _counted(run: Run) -> Iterator[tuple[NDArray[np.int64], Floats]]:
         yield from _listed(run)
     so_far = series(run, "samples.seen")
     if so_far is not None and len(so_far) > LEAST and np.isfinite(so_far.value).all() and (so_far.attempt == so_far.attempt[0]).all():
-        apart = np.diff(so_far.step)
-        if (apart > 0).all() and (np.diff(so_far.value) > 0).all() and so_far.unit in ("", "samples"):
-            yield so_far.step[1:], np.diff(so_far.value) / apart
+        apart, more = np.diff(so_far.step), np.diff(so_far.value)
+        goes_on = more > 0  # a count within the data begins anew with each pass
+        if (apart > 0).all() and goes_on.mean() >= GOES_ON and so_far.unit in ("", "samples"):
+            yield so_far.step[1:][goes_on], (more / apart)[goes_on]
     for name in names(run, LEAST):
         if name.startswith("other/") and _COUNTS.match(name.removeprefix("other/")) and (s := series(run, name)) is not None and _whole(s):
             yield s.step[s.alive], s.value[s.alive]
@@ -93,10 +95,11 @@ def _lasting(step: NDArray[np.int64], size: Floats) -> BatchChange | None:
     change = np.flatnonzero(np.diff(size) != 0)
     if not 1 <= len(change) <= 2 or len(size) < LEAST:  # a ramp changes oftener; a last short batch changes back
         return None
-    i = int(change[0])
+    i, j = int(change[0]), int(change[-1])
     if min(i, len(size) - i) < STAYS or (len(change) == 2 and size[-1] == size[0]):
         return None
-    return BatchChange(int(step[i + 1]), float(size[i]), float(size[i + 1]))
+    after = size[j + 1] if j == i + 1 else size[i + 1]  # a mean over an interval in which it changed is neither
+    return BatchChange(int(step[i + 1]), float(size[i]), float(after))
 
 
 def _by_epochs(run: Run) -> BatchChange | None:

@@ -27,7 +27,8 @@ from forensics.case import BaseFacts, Finding
 from forensics.run import reach
 from forensics.run.endings import events
 from forensics.run.inputs import needed
-from forensics.run.series import series
+from forensics.run.series import Floats, series
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 NEEDS = ["loss_scale"]
@@ -35,6 +36,7 @@ NEEDS = ["loss_scale"]
 FALL = 2.0**6
 FLOOR, SKIPPED = 1.0, 0.05  # bound: no scaling is left to take away; a 20th of the steps, 100 times what doubling costs. Not critical
 COSTLY = 0.2  # unit: a fifth of the work; blind readers call runs that skip 9 and 12 % healthy
+_BASE_2 = lazy_re(r"(?i)(^|[/_.])(lg|log_?2)[/_.]")
 SMALLEST_EFFECT = f"a fall by {FALL:g}, or {SKIPPED:.0%} of the steps skipped"
 
 
@@ -57,7 +59,7 @@ def detect(run: Run) -> Iterator[Finding]:
     keep = np.flatnonzero(s.alive & np.isfinite(s.value) & (s.value > 0))
     if len(keep) < 3:
         return
-    x, step = s.value[keep], s.step[keep]
+    x, step = _linear(s.tag, s.value[keep]), s.step[keep]
     settled = step >= step[0] + 0.1 * (step[-1] - step[0])
     if not settled.any():
         return
@@ -72,7 +74,8 @@ def detect(run: Run) -> Iterator[Finding]:
     if not collapsed and share < SKIPPED:
         return
     first = int(step[late[0]]) if len(late) else int(step[0])
-    what = f"falls from {top:g} to {low:g}" if collapsed else f"falls again and again: {skipped} overflows"
+    again = "falls again and again" if len(late) else "does not give way"
+    what = f"falls from {top:g} to {low:g}" if collapsed else f"{again}: {skipped} overflows"
     title = f"Loss scale {what} from step {first} on"
     row = keep[late[0]] if len(late) else keep[0]
     facts = Facts(top, low, final, skipped, share, collapsed, first, low <= FLOOR)
@@ -80,6 +83,11 @@ def detect(run: Run) -> Iterator[Finding]:
     severity = "critical" if collapsed else "warning" if share >= COSTLY else "info"
     times = s.clock(row), s.clock(keep[-1])
     yield evidence.found(facts, title, (first, int(step[-1])), severity, shown, times=times)
+
+
+def _linear(tag: str, scale: Floats) -> Floats:
+    """The scale itself where its logarithm to base 2 was logged, as OpenAI's diffusion trainers do (``lg_loss_scale``)."""
+    return np.exp2(np.minimum(scale, 1000.0)) if _BASE_2.search(tag) else scale  # 2^1024 is no double any more
 
 
 def _counted(run: Run, since: int) -> int:

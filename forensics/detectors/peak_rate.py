@@ -26,9 +26,9 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run import settings
 from forensics.run.inputs import needed
 from forensics.run.recipe import LANGUAGE, recipe
+from forensics.run.usual_rate import optimizer
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
@@ -50,7 +50,7 @@ def detect(run: Run) -> Iterator[Finding]:
     r = recipe(run)
     if r.ratio is None:
         raise CannotTell("neither log nor config says the learning rate")
-    if settings.setting(run, "optimizer") is None and run.framework not in LANGUAGE:
+    if optimizer(run) is None and run.framework not in LANGUAGE:
         raise CannotTell("config does not name the optimizer, on which it hangs what rate is usual")
     s = needed(run, "loss.train")
     x = s.value[s.alive & np.isfinite(s.value)]

@@ -6,7 +6,8 @@ What it sees
 How it decides
     Compares the last levels (medians of the last tenth, or fifth) of the training loss, or of the evaluation loss, between the runs of
     a group. It fires when the farthest two differ by more than 40 % and by three times what the noise inside a run explains,
-    and by more than half a percent of what the loss has fallen by.
+    and by more than half a percent of what the loss has fallen by. Of policies, whose losses say little, it compares what the reward
+    gained from the first tenth to the last: it fires when the farthest two gains differ by half of the larger one, and by as much noise.
 
 Cannot tell
     Where one run lies here, or the runs differ in more than their seed.
@@ -26,7 +27,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run.robust import error_of_median, robust_sigma
+from forensics.run.robust import error_of_median, noise_by_steps, robust_sigma
 from forensics.run.series import series
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
@@ -35,6 +36,9 @@ NEEDS: list[str] = []
 INPUTS = ["runs"]
 APART = math.log(1.4)  # measured, not critical: 27 % and 60 % apart tell the same groups, no healthy one (docs/thresholds.md)
 TRIFLE = 0.005  # of what the loss has fallen by; unit: as of a spike (loss_spike), for near zero small is large as a share
+# unit: half of what another seed gained; Henderson et al. (arXiv 1709.06560, figure 5) part the seeds of one recipe by as much
+HALF = 0.5
+LEAST = 30  # bound: rewards, of which a tenth are three
 ERRORS = 3.0  # statistical: standard errors; chance does it once in 370; not critical (docs/thresholds.md)
 
 
@@ -52,6 +56,10 @@ class Facts(BaseFacts):
 def detect(run: Run) -> Iterator[Finding]:
     if len(run.group) < 2:
         raise CannotTell("there is one run, or the runs differ in more than the seed")
+    gained = [(r, *x) for r in run.group if (x := gain(r)) is not None]
+    if len(gained) > 1:
+        yield from _by_gain(gained)
+        return
     judged = False
     for name, share in ((n, s) for n in ("loss.eval", "loss.train") for s in (10, 5)):
         levels = [level(r, name, share) for r in run.group]
@@ -74,6 +82,28 @@ def detect(run: Run) -> Iterator[Finding]:
         raise CannotTell("fewer than two of the runs logged a loss")
 
 
+def _by_gain(gained: list[tuple[Run, float, float]]) -> Iterator[Finding]:
+    (low, least, noise), (high, most, more) = (f(gained, key=lambda k: k[1]) for f in (min, max))
+    if most <= 0 or most - least <= max(HALF * most, ERRORS * math.hypot(noise, more)):
+        return
+    title = f"{len(gained)} runs that differ only in the seed gain between {least:.4g} and {most:.4g} of reward (rl.reward)"
+    rows = [[r.id, f"{x:.4g}", f"{error:.2g}"] for r, x, error in sorted(gained, key=lambda k: -k[1])]
+    shown = evidence.table("what each seed gained", ["run", "rl.reward", "noise of the gain"], rows, high.path)
+    facts = Facts("rl.reward", 1 - least / most, len(gained), high.id, low.id)
+    yield evidence.found(facts, title, (None, None), "warning", shown, key="rl.reward")
+
+
+def gain(run: Run) -> tuple[float, float] | None:
+    """(what the reward rose by from the first tenth of the values to the last, its standard error)."""
+    s = series(run, "rl.reward")
+    if s is None or s.usable.sum() < LEAST:
+        return None
+    x = s.value[s.usable]
+    n = len(x) // 10
+    noise = noise_by_steps(x)
+    return float(np.median(x[-n:]) - np.median(x[:n])), math.sqrt(2) * error_of_median(noise, n)
+
+
 def _fallen(run: Run, name: str) -> float:
     """What the metric of a run has fallen by."""
     s = series(run, name)
@@ -82,6 +112,8 @@ def _fallen(run: Run, name: str) -> float:
 
 
 def smallest_effect(run: Run) -> str:
+    if sum(gain(r) is not None for r in run.group) > 1:
+        return f"seeds of which one gains {HALF:.0%} less than another"
     levels = [x for r in run.group if (x := level(r, "loss.eval") or level(r, "loss.train")) is not None and x[0] > 0]
     if len(levels) < 2:
         return ""

@@ -9,7 +9,8 @@ How it decides
     three times the noise of neighbouring evaluations above the lowest (or climbs steadily from there: a Kendall's tau of
     at least 0.7, 2.4 sigma from what chance gives), which is at least three evaluations back, and the
     training loss fell meanwhile. The noise is that of the evaluations after the lowest, where they are enough: the steep
-    way down says nothing about it.
+    way down says nothing about it. Where as many held-out answers are right in the end as when the loss was lowest, and it is not
+    half as high again, it is for information: only the certainty of wrong answers grew.
 
 Cannot tell
     With fewer than five evaluations, or where neither an evaluation loss nor a score of held-out data was logged.
@@ -33,7 +34,7 @@ from forensics.run.evaluations import level_at
 from forensics.run.inputs import needed, surviving
 from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.scores import held_out
-from forensics.run.series import Series
+from forensics.run.series import Series, series
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
@@ -98,7 +99,18 @@ def detect(run: Run) -> Iterator[Finding]:
     marks = [{"step": first, "label": "best evaluation", "kind": "event"}]
     logged = replace(held, value=-held.value) if held.rises else held
     shown = [evidence.window(s, int(step[0]), last, *marks, title=s.tag, margin=0, where=s.place(run, 0)) for s in (logged, train)]
-    yield evidence.on_rows(logged, (keep[best], keep[-1]), facts, title, "warning", *shown)
+    severity = "info" if held.name == "loss.eval" and facts.rise < AGAIN and _hits_hold(run, first) else "warning"
+    yield evidence.on_rows(logged, (keep[best], keep[-1]), facts, title, severity, *shown)
+
+
+def _hits_hold(run: Run, since: int) -> bool:
+    """Whether as many held-out answers are right at the end as at a step: then only the certainty of the wrong ones grew, as it does in networks that
+    are well (Guo et al., arXiv 1706.04599, section 3)."""
+    hits = series(run, "acc.eval")
+    if hits is None or int(hits.usable.sum()) < LEAST_EVALS:
+        return False
+    x, away = hits.value[hits.usable], np.abs(hits.step[hits.usable] - since)
+    return bool(np.median(x[-BACK:]) >= np.median(x[np.argsort(away, kind="stable")[:BACK]]))
 
 
 def _held(run: Run) -> Series:

@@ -24,7 +24,7 @@ _NAMES = {
     "warmup_steps": "warmup_steps num_warmup_steps warmup_iters lr_warmup_iters warmup lr_warmup lr_warmup_steps warmup_updates",
     "schedule": "schedule lr_scheduler_type lr_decay_style scheduler lr_scheduler lr_schedule sched decay_type",
     "clip": "grad_clip max_grad_norm clip_grad gradient_clip_val clip_grad_norm clip_norm gradient_clipping clip max_norm",
-    "precision": "precision dtype mixed_precision fp16 bf16 amp mixed_precision_param",
+    "precision": "precision dtype mixed_precision fp16 bf16 amp mixed_precision_param use_fp16 use_bf16",
     "optimizer": "optimizer optim optimizer_name opt",
     "beta2": "beta2 adam_beta2 b2",
     "eps": "eps epsilon adam_epsilon adam_eps",

@@ -26,11 +26,14 @@ _DEFAULTS = {"hf-trainer": "adam"}  # of frameworks: TrainingArguments.optim is 
 NARROWEST, WIDEST = 16.0, 16384.0  # of models with attention: toys, and Llama 3 405B (arXiv 2407.21783) at the other end
 _NAMED = lazy_re(r"(?i)(^|[./])(optim|optimizer)[./](name|type|class|kind|_target_)$")
 _ADAM_KEYS = lazy_re(r"(?i)(^|[./_])(adam_)?(beta_?2|betas|adam_eps(ilon)?)$")
+_OPTAX = "b2"  # how optax and Flax call it; a bias may have the name, but not such a value
 _MODEL = lazy_re(
     r"(?i)(^|[./])(model|net|network|backbone)([./](name|type|arch|kind))?$|(^|[./])(model_type|model_name|arch|architecture)$"
 )
 _ATTENTION = lazy_re(r"(?i)gpt|bert|llama|former|vit|t5|attention|mistral|qwen|opt-|bloom|sft")
-_OTHER = lazy_re(r"(?i)mlp|cnn|conv|res_?net|vgg|gru|lstm|rnn|u-?net|efficientnet|densenet|mobilenet|vae|gan\b|linear|dqn|ppo|lenet|yolo")
+_OTHER = lazy_re(
+    r"(?i)mlp|mixer|cnn|conv|res_?net|vgg|gru|lstm|rnn|u-?net|efficientnet|densenet|mobilenet|vae|gan\b|linear|dqn|ppo|lenet|yolo"
+)
 _PRETRAINED = lazy_re(
     r"(?i)(^|[./])(pretrained|model_name_or_path|finetune[a-z_]*|pretrained_model[a-z_]*|init_checkpoint|load_pretrained)$"
 )
@@ -77,7 +80,13 @@ def optimizer(run: Run) -> Setting | None:
     named = _optimizers(run)
     if len({_family(str(s.value)) for s in named}) > 1:
         return None
-    return named[-1] if named else next((s for s in settings.every(run) if _ADAM_KEYS.search(s.key)), None)
+    return named[-1] if named else next((s for s in settings.every(run) if _adams(s)), None)
+
+
+def _adams(s: Setting) -> bool:
+    """Whether only Adam and its kin have such a setting."""
+    value = settings.as_number(s.value) if s.key.rpartition(".")[2] == _OPTAX else None
+    return _ADAM_KEYS.search(s.key) is not None or (value is not None and 0.5 <= value < 1)
 
 
 def family(run: Run) -> str | None:
@@ -86,7 +95,7 @@ def family(run: Run) -> str | None:
     if found is None:
         told = next((f for s in settings.named(run, "estimator") if (f := _ESTIMATORS.get(str(s.value)))), None)
         return told or (None if _optimizers(run) else _DEFAULTS.get(run.framework or ""))
-    return "adam" if _ADAM_KEYS.search(found.key) else _family(str(found.value))
+    return "adam" if _adams(found) else _family(str(found.value))
 
 
 def _family(name: str) -> str:

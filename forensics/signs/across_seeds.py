@@ -20,14 +20,19 @@ _ALONE = "one run lies here, or the runs differ in more than their seed."
 
 
 def seeds_end_apart(s: Symptoms) -> Sign:
-    """Runs that differ only in their seed end more than 40 % apart, by three times what the noise inside a run explains."""
+    """Runs that differ only in their seed end more than 40 % apart, by three times what the noise inside a run explains; policies whose rewards
+    gain less than half of what another seed gains."""
     found = s.of(seed_spread.Facts)
     if found:
         facts = found[0].facts
-        text = f"{facts.runs} runs of one configuration end up to {facts.apart:.0%} apart ({facts.metric})."
+        how = "gain up to {:.0%} less than each other" if facts.metric == "rl.reward" else "end up to {:.0%} apart"
+        text = f"{facts.runs} runs of one configuration {how.format(facts.apart)} ({facts.metric})."
         return seen(text, found, apart=facts.apart, runs=facts.runs, best=facts.best, worst=facts.worst, first=None, last=None)
     if len(s.run.group) < 2:
         return does_not_arise(_ALONE)
+    gains = [told[0] for r in s.run.group if (told := seed_spread.gain(r)) is not None]
+    if len(gains) > 1:
+        return absent(f"{len(gains)} runs that differ only in their seed gain between {min(gains):.4g} and {max(gains):.4g} of reward.")
     for name in ("loss.eval", "loss.train"):
         known = [x for r in s.run.group if (x := _last_level(r, name)) is not None and x > 0]
         if len(known) > 1:
@@ -35,7 +40,7 @@ def seeds_end_apart(s: Symptoms) -> Sign:
             return absent(
                 f"{len(known)} runs that differ only in their seed end {apart:.1%} apart, between {min(known):.4g} and {max(known):.4g} ({name})."
             )
-    return cannot_tell("fewer than two of the runs logged a loss.")
+    return cannot_tell("fewer than two of the runs logged a loss or a reward.")
 
 
 def seeds_bear_it(s: Symptoms) -> Sign:

@@ -108,17 +108,16 @@ def _term(s: Symptoms) -> Series | None:
 
 
 def kl_term_vanished(s: Symptoms) -> Sign:
-    """The KL term of the loss ends below 0.1 nats, at 1 % of its highest level, or never above either that or 1 % of the reconstruction
-    term: codes tell nothing (arXiv 1911.02469)."""
+    """The KL term of the loss ends below 0.1 nats, at 1 % of its highest level, or without ever having been above one bit or 1 % of the
+    reconstruction term: codes tell nothing (arXiv 1911.02469)."""
     kl = _term(s)
     if kl is None:
         return cannot_tell("no KL term of a loss was logged.")
     x, (_, last) = kl.value[kl.usable], both_levels(kl)
     text = f"{kl.tag} is {x.max():.3g} at its highest and {last:.3g} at the end"
     rest = next((p for p in worded(s.run, RECONSTRUCTION) if p.tag != kl.tag), None)
-    never = rest is not None and float(x.max()) < min(
-        LITTLE, GONE * abs(both_levels(rest)[1])
-    )  # a mean over pixels is as small as the other term
+    # of codes that never told a bit; a mean over pixels is as small as the other term
+    never = rest is not None and float(x.max()) < min(LN2, GONE * abs(both_levels(rest)[1]))
     if last >= LITTLE or (last >= GONE * float(x.max()) and not never):
         return absent(f"{text}.")
     if rest is not None:

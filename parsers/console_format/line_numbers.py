@@ -42,6 +42,8 @@ EVAL_WORD = lazy_re(rf"(?i)(?:^|[\W_])(?:{'|'.join(EVAL)})(?:[\W_]|$)")
 _MODE = lazy_re(
     rf"(?i)^[\s*>|=\[(-]*(?P<head>{'|'.join(EVAL)})\b|\((?P<paren>val|test|eval)\)"
     rf"|\| (?P<pipe>valid|test) \||\b(?P<count>{'|'.join(EVAL)})[ _-](?:step|iter|iteration|batch)\b[ :=\[]{{0,3}}\d"
+    r"|^\W*(?P<saved>saving dict for global step) \d"  # TensorFlow's Estimator, of what an evaluation gave
+    r"|^ *\*\s+(?P<starred>(?:acc|prec)@1)\s"  # PyTorch's ImageNet example and its many heirs, below an evaluation
 )
 _BAR = lazy_re(r"%(\|[^|]*\|)")
 _TRAINS = lazy_re(
@@ -105,7 +107,7 @@ def _mode(body: str) -> str:
     m = _MODE.search(body[:80])
     if m is None or body[m.end() : m.end() + 1] in {"_", "/"}:
         return ""
-    return EVAL[(m["head"] or m["paren"] or m["pipe"] or m["count"]).lower()]
+    return "eval" if m["saved"] or m["starred"] else EVAL[(m["head"] or m["paren"] or m["pipe"] or m["count"]).lower()]
 
 
 def _tokens(line: Line) -> list[Token]:

@@ -35,6 +35,7 @@ def epochs(*lengths: int, rows: int = 1) -> Mapping[str, Any]:
         {"other/examples_per_step": SIZES},
         {"other/bs": SIZES},
         {"samples.seen": np.cumsum(SIZES)},
+        {"samples.seen": np.cumsum(SIZES) % 1000},  # counted anew with each pass over the data
     ],
 )
 def test_every_count_of_samples_shows_the_change(metrics: dict[str, Floats]) -> None:
@@ -53,6 +54,8 @@ def test_every_count_of_samples_shows_the_change(metrics: dict[str, Floats]) -> 
         {"other/train/tokens": SIZES},  # texts of other lengths
         {"other/train/samples": np.full(120, 48.0)},
         {"samples.seen": 48.0 * (T + 1)},
+        {"samples.seen": 48.0 * (T + 1) % 1000},
+        {"samples.seen": SIZES * (1 + T % 2)},  # counted anew with every other row
         {"loss.train": LOSS},
     ],
 )
@@ -91,3 +94,8 @@ def test_the_noise_of_the_loss_says_that_it_matters() -> None:
         s = Symptoms(run, tuple(config_change.detect(run)))
         assert batch_size_differs(s).state == "seen"
         assert behaves_differently_after_change(s).state == state
+
+
+def test_an_interval_in_which_the_size_changed_is_no_size() -> None:
+    found = batch_change(run_of({"samples.seen": np.cumsum(np.where(T == 60, 20.0, SIZES))}))
+    assert found is not None and (found.step, found.before, found.after) == (60, 48, 6)

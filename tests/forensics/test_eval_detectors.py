@@ -178,3 +178,21 @@ def test_hits_that_step_up_beside_a_settled_training_loss_are_another_evaluation
         more = {"lr": rate} if rate is not None else {}
         run = read(write(tmp_path / name, 1000, loss=train, val_mrr=every(100, held), **more))
         assert [f.severity for f in eval_jump.detect(run)] == [severity], name
+
+
+@pytest.mark.parametrize(
+    ("final", "hits", "severity"),
+    [
+        (0.26, lambda i: 0.95, "info"),
+        (0.26, lambda i: 0.95 - max(i - 150, 0) / 3000, "warning"),
+        (0.40, lambda i: 0.95, "warning"),  # twice what it was
+        (0.26, None, "warning"),
+    ],
+)
+def test_a_little_more_loss_with_as_many_hits_is_told(
+    final: float, hits: Callable[[int], float] | None, severity: str, tmp_path: Path
+) -> None:
+    up = every(10, lambda i: 0.2 + (final - 0.2) * (i - 100) / 400 if i > 100 else 0.2 + math.exp(-i / 12))
+    more = {"val_acc": every(10, hits)} if hits else {}
+    run = read(write(tmp_path / "r", 500, loss=lambda i: 2 * math.exp(-i / 60), val_loss=up, **more))  # type: ignore[arg-type]
+    assert only(list(train_eval_gap.detect(run))).severity == severity

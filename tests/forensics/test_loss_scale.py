@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import runs
 from curves import noisy, run_of
 
 from forensics.detectors import loss_scale
@@ -43,3 +46,10 @@ def test_overflows_that_do_not_end(metrics: dict[str, np.ndarray], config: dict[
     run = run_of({"loss.train": noisy(N, 0.01)[: len(next(iter(metrics.values())))]} | metrics, interval=10, config=config)
     found = scaler.overflows_to_the_end(Symptoms(run, ()))
     assert found.state == state, found.text
+
+
+@pytest.mark.parametrize(("tag", "told"), [("lg_loss_scale", [True]), ("loss_scale", [])])
+def test_a_logarithm_of_the_scale_falls_by_what_it_stands_for(tmp_path: Path, tag: str, told: list[bool]) -> None:
+    """Seven less is 2^7 of a logarithm, and next to nothing of a scale."""
+    run = runs.read(runs.write(tmp_path / "run", 100, **{tag: lambda i: 23.0 if i < 50 else 16.0}))
+    assert [f.facts.collapsed for f in loss_scale.detect(run)] == told

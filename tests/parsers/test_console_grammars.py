@@ -167,6 +167,13 @@ LINES: list[tuple[str, str, dict[str, int], dict[str, float]]] = [
         {"epoch": 2, "it": 50, "total": 500},
         {"Loss": 5.25, "Loss (avg)": 5.75, "Time": 0.25, "LR": 5e-4, "Data": 0.012, "Data (avg)": 0.02},
     ),
+    ("imagenet example, below an evaluation", " *   Acc@1 81.513 Acc@5 97.250", {}, {"eval Acc@1": 81.513, "eval Acc@5": 97.25}),
+    (
+        "tensorflow estimator, what an evaluation gave",
+        "I1126 05:28:56.123456 77 evaluation.py:275] Saving dict for global step 100: auc = 0.70384, average_loss = 0.58269, num_examples = 6000",
+        {"step": 100},
+        {"eval auc": 0.70384, "eval average_loss": 0.58269, "eval num_examples": 6000},
+    ),
     (
         "timm test",
         "Test: [  10/48]  Time: 0.100 (0.200)  Loss:   1.500 ( 1.625)  Acc@1:  70.500 ( 71.250)",

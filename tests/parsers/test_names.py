@@ -77,7 +77,7 @@ KNOWN = {
     "step": ["step", "global_step", "_step", "iter", "iteration", "trainer/global_step", "num_updates"],
     "epoch": ["epoch", "train/epoch", "ep"],
     "tokens.seen": ["num_input_tokens_seen", "n_tokens_seen", "total_tokens", "time/token", "train/tokens"],
-    "samples.seen": ["consumed samples", "samples_seen", "train/num_input_samples", "time/total_timesteps"],
+    "samples.seen": ["examples_seen", "consumed samples", "samples_seen", "train/num_input_samples", "time/total_timesteps"],
     "batch.size": ["batch-size", "global batch size", "bsz"],
     "time.step": ["step_s", "iter_ms", "batch_sec", "step_time", "iteration-time", "dt", "elapsed time per iteration (ms)", "perf/time_per_step",
                   "step_avg", "t_step", "ms/batch", "avg_batch_cost", "batch_time", "train_step_timing in s"],
@@ -108,7 +108,7 @@ KNOWN = {
     "net.sent": ["system.network.sent"],
     "net.recv": ["system.network.recv"],
     "rl.reward": ["rollout/ep_rew_mean", "episode_reward_mean", "charts/episodic_return", "reward", "train/reward"],
-    "rl.reward_std": ["reward_std"],
+    "rl.reward_std": ["StdReturn", "reward_std"],
     "rl.zero_std": ["frac_reward_zero_std"],
     "rl.kl": ["kl", "train/approx_kl", "actor/ppo_kl", "objective/kl"],
     "rl.entropy": ["entropy", "train/entropy_loss", "losses/entropy"],
@@ -467,3 +467,9 @@ def test_a_split_alone_beside_the_other_is_its_loss() -> None:
     both = frozenset({"train", "val", "hella"})
     assert [meaning(t, siblings=both).name for t in ("train", "val", "hella")] == ["loss.train", "loss.eval", "other/hella"]
     assert meaning("val", siblings=frozenset({"val", "x"})).name == "other/val"
+
+
+def test_losses_of_quarters_are_no_value_losses() -> None:
+    quarters = ("loss", "loss_q0", "loss_q1", "loss_q2", "loss_q3")
+    assert name("loss_q1", *quarters) == "loss.part"
+    assert name("loss_q1", "loss_q2", "loss_pi") == "rl.loss_value"

@@ -61,3 +61,25 @@ def test_seeds(sign: str, curves: tuple[Floats, ...], state: str) -> None:
 def test_a_folder_of_seeds() -> None:
     found = looked("seeds_end_apart", read(SAMPLES / "seeds_far_apart"))
     assert found.state == SEEN and found.numbers["runs"] == 4
+
+
+GAINS = np.linspace(20, 220, 100) + np.random.default_rng(2).normal(0, 8, 100)
+
+
+@pytest.mark.parametrize(
+    ("rewards", "state"),
+    [
+        ((GAINS, GAINS + 3, 20 + (GAINS - 20) / 4), SEEN),
+        ((GAINS - 300, GAINS - 300, -280 + (GAINS - 20) / 4), SEEN),
+        ((GAINS, GAINS[::-1] / 2 + 100, 20 + (GAINS - 20) / 1.5), SEEN),  # one of them falls
+        ((GAINS, GAINS + 3, 20 + (GAINS - 20) / 1.5), ABSENT),
+        ((GAINS, GAINS + 90), ABSENT),  # began elsewhere, learnt as much
+        ((np.full(100, 20.0), np.full(100, 21.0)), ABSENT),
+        ((GAINS[:20], GAINS[:20] / 4), CANNOT_TELL),
+    ],
+)
+def test_policies_are_compared_by_what_their_rewards_gained(rewards: tuple[Floats, ...], state: str) -> None:
+    runs = [replace(run_of({"rl.reward": x, "rl.loss_policy": 0.1 * x[::-1]}), id=f"seed_{i}") for i, x in enumerate(rewards)]
+    runs[0].group = runs
+    found = looked("seeds_end_apart", runs[0])
+    assert found.state == state, found

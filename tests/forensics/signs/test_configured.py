@@ -23,6 +23,7 @@ CASES = [
     ("beta2_short", {"adam_beta2": 0.9}, {"beta2": 0.95}, {"beta2": 1.5}),
     ("beta2_short", {"betas": [0.9, 0.3]}, {"optimizer.betas": "(0.9, 0.999)"}, {"betas": "default"}),
     ("half_precision", {"fp16": True}, {"precision": "bf16"}, {}),
+    ("half_precision", {"use_fp16": True}, {"use_bf16": True}, {"use_fp16": False}),
     ("full_range_precision", {"dtype": "bfloat16"}, {"dtype": "float16"}, {"dtype": "int8"}),
     ("qk_norm_off", {"qk_norm": False}, {"qk_norm": True}, {}),
     ("qk_norm_on", {"qk_layernorm": True}, {"qk_norm": "none"}, {}),

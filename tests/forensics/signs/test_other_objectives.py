@@ -11,6 +11,7 @@ import pytest
 
 from forensics.detectors import divergence, loss_spike
 from forensics.pipeline import judge
+from forensics.signs import latents as L
 from forensics.signs import other_objectives as O
 from forensics.signs import policies as P
 from forensics.signs import policy_updates as U
@@ -123,6 +124,12 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (O.kl_term_vanished, "seen", {"other/kl_loss": 0.01 * ONE, "other/recon_loss": 30 * ONE}, {}),
     (O.kl_term_vanished, "absent", {"other/kl_loss": 0.01 * ONE, "other/recon_loss": 0.1 * ONE}, {}),  # means over pixels
     (O.kl_term_vanished, "absent", {"other/kl_loss": 0.01 * ONE}, {}),
+    (O.kl_term_vanished, "seen", {"other/train/kl": 0.01 + 0.2 * FADES, "other/train/recon": 30 * ONE}, {}),
+    (O.kl_term_vanished, "absent", {"other/train/kl": 0.01 + 0.9 * FADES, "other/train/recon": 30 * ONE}, {}),  # told a bit once
+    (L.latents_inactive, "seen", {"other/active_units": 0 * ONE}, {}),
+    (L.latents_inactive, "seen", {"other/n_active_latents": np.where(T < 50, 3.0, 0.0)}, {}),
+    (L.latents_inactive, "absent", {"other/active_units": np.where(T < 50, 0.0, 7.0)}, {}),
+    (L.latents_inactive, "cannot tell", {"loss.train": FADES}, {}),
     (O.kl_term_vanished, "cannot tell", {"other/kl_loss": 5 * FADES, "rl.reward": GROWS}, {}),
     (O.kl_weight_annealed, "seen", {"other/kl_weight": np.minimum(T / 50, 1), "other/kl_loss": 5 * ONE}, {}),
     (O.kl_weight_annealed, "seen", {"other/kl_loss": 5 * ONE}, {"config": {"kl_anneal_steps": 500}}),

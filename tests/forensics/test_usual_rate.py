@@ -1,0 +1,30 @@
+"""Which optimizer a config means that does not name one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from forensics.run.usual_rate import family, usual
+from tests.forensics.curves import noisy, run_of
+
+
+@pytest.mark.parametrize(
+    ("config", "kind"),
+    [
+        ({"betas": [0.9, 0.999]}, "adam"),
+        ({"b1": 0.9, "b2": 0.999, "eps": 1e-8}, "adam"),
+        ({"optimizer": "sgd", "b2": 0.999}, "sgd"),
+        ({"b1": 0.02, "b2": 0.01}, None),  # biases
+        ({"b2": "bf16"}, None),
+        ({"lr": 0.1}, None),
+    ],
+)
+def test_settings_that_only_adam_has_name_it(config: dict[str, Any], kind: str | None) -> None:
+    assert family(run_of({"loss.train": noisy(20, 0.01)}, config=config)) == kind
+
+
+def test_a_mixer_has_no_attention() -> None:
+    found = usual(run_of({"loss.train": noisy(20, 0.01)}, config={"b2": 0.999, "model": "mixer_s"}))
+    assert found.low == found.high == 1e-3
