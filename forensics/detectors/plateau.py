@@ -143,7 +143,8 @@ def _never_learned(run: Run) -> Iterator[Finding]:
 def _levels(x: Floats) -> tuple[float, float, float]:
     """The loss at the beginning, at the end, and at its best. The first tenth of a long log may hold all that was learnt."""
     tenth = _tenth(x)
-    first = float(x[0]) if x[0] > x[1] > x[2] else float(np.median(x[:LEVEL]))
+    falls = x[0] > x[1] > x[2] and x[0] - x[2] > MARGIN * noise_by_steps(x)  # three values of a level do so once in six by chance
+    first = float(x[0]) if falls else float(np.median(x[:LEVEL]))
     return max(first, float(np.median(x[:tenth]))), float(np.median(x[-tenth:])), float(np.median(np.sort(x)[:tenth]))
 
 
