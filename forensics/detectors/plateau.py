@@ -5,7 +5,7 @@ What it sees
     loss that did learn has stood still.
 
 How it decides
-    Compares the first values (the first alone where the next ones fall from it) with the last tenth. It fires when the loss
+    Compares the first values (the first alone where the next ones fall from it, by more than they scatter) with the last tenth. It fires when the loss
     fell by less than 5 %, and its noise leaves no room for a fall of 15 % or evaluations say the same; and when it fell by less
     than 3 % after the first tenth of at least 20 values and stands above half of its first level. Where config names a vocabulary or classes, it
     says how near the loss is to ln(their number). It fires, too, when an accuracy does not rise while the loss does not fall,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import re
 
-from forensics.detectors import lr_schedule
+from forensics.detectors import lr_schedule, peak_rate, plateau
 from forensics.run import settings
-from forensics.run.series import series
+from forensics.run.configured_rate import CYCLES
+from forensics.run.series import Series, series
+from forensics.run.usable_values import begins_late, first_level, lacking, last_level, usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.tables import Run
 
@@ -26,8 +28,9 @@ _SCALED = re.compile(
 
 
 def rate_above_configured(s: Symptoms) -> Sign:
-    """The warmup that config names leads to twice the highest rate that config names, or more, and no factor that config names (batch,
-    accumulation, processes) makes up for it: what trains is not what was asked for. Without a warmup in steps a rate may be where a cycle begins."""
+    """The warmup that config names leads to twice the highest rate that config names, or more, no factor that config names (batch,
+    accumulation, processes) makes up for it, and the loss falls by less than half: what trains is not what was asked for, and learns little.
+    Cycles, and schedules without a warmup in steps, may begin below their peak."""
     shape, rate = lr_schedule.shape(s.run), series(s.run, "lr")
     if shape is None or rate is None:
         return cannot_tell("the learning rate was not logged.")
@@ -40,18 +43,36 @@ def rate_above_configured(s: Symptoms) -> Sign:
     text = f"The learning rate peaks at {shape.peak:.3g}; config asks for {highest:.3g} ({setting.key})"
     if shape.peak < TIMES * highest:
         return absent(f"{text}.", where=setting.where)
-    warmup = settings.number(s.run, "warmup_steps")
+    if meant := _meant(s.run, shape, rate, shape.peak / highest):
+        return does_not_arise(f"{meant}: {text[0].lower()}{text[1:]}.")
+    if why := lacking(s.run, plateau.LEAST_VALUES, "loss.train") or begins_late(s.run):
+        return cannot_tell(why)
+    x = usable(s.run, "loss.train")[1]
+    first, last = first_level(x), last_level(x)
+    told_loss = f", and the loss goes from {first:.4g} to {last:.4g}"
+    if last <= peak_rate.FELL * first:
+        return absent(f"{text}{told_loss}.", where=setting.where)
+    return seen(
+        f"{text}, which is {shape.peak / highest:.3g} times less{told_loss}.",
+        where=setting.where,
+        first=int(rate.step[0]),
+        last=int(rate.step[-1]),
+    )
+
+
+def _meant(run: Run, shape: lr_schedule.Shape, rate: Series, factor: float) -> str:
+    """Why a peak above the configured rate may be meant, in words."""
+    warmup, schedule = settings.number(run, "warmup_steps"), settings.setting(run, "schedule")
+    kind = "" if schedule is None else str(schedule.value).lower()
     if not warmup or abs(shape.warmup - warmup) > max(NEAR * warmup, 2 * rate.interval):
-        return does_not_arise(
-            f"config names no warmup that ends at this peak, so that its rate may be another point of the schedule: {text}."
-        )
-    schedule = settings.setting(s.run, "schedule")
-    if any(_SCALED.search(x.key) for x in settings.every(s.run)) or (schedule is not None and _SCALED.search(str(schedule.value))):
-        return does_not_arise(f"config scales rates, or finds them: {text[0].lower()}{text[1:]}.")
-    factor = shape.peak / highest
-    if any(abs(factor / f - 1) <= LIKE for f in _factors(s.run)):
-        return does_not_arise(f"the rate is scaled with the batch or the processes: {text[0].lower()}{text[1:]}.")
-    return seen(f"{text}, which is {factor:.3g} times less.", where=setting.where, first=int(rate.step[0]), last=int(rate.step[-1]))
+        return "config names no warmup that ends at this peak, so that its rate may be another point of the schedule"
+    if lr_schedule.restarts(rate) or any(c in kind for c in CYCLES):
+        return "the rate goes in cycles, whose height is their own"
+    if any(_SCALED.search(text) for text in (kind, *(x.key for x in settings.every(run)))):
+        return "config scales rates, or finds them"
+    if any(abs(factor / f - 1) <= LIKE for f in _factors(run)):
+        return "the rate is scaled with the batch or the processes"
+    return ""
 
 
 def _factors(run: Run) -> list[float]:

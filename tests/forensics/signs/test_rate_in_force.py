@@ -29,6 +29,7 @@ PATH = np.minimum(np.arange(100) / 10, 1) * np.linspace(1, 0.1, 100)
         (2, {"lr": 0.003, "warmup_steps": 10, "batch_size": 1024}, "cannot tell"),  # by the root
         (6, {"lr": 0.003, "warmup_steps": 10, "lr_mult": 6}, "cannot tell"),
         (6, {"lr": 0.003, "warmup_steps": 10, "scheduler": "noam"}, "cannot tell"),
+        (6, {"lr": 0.003, "warmup_steps": 10, "sched": "sgdr"}, "cannot tell"),
         (6, {}, "cannot tell"),
     ],
 )
@@ -37,3 +38,8 @@ def test_a_rate_above_the_configured_one(times: float, config: Mapping[str, Any]
     found = rate_above_configured(Symptoms(run_of({"lr": rate, "loss.train": np.ones(100)}, config=config), ()))
     assert found.state == state, found.text
     assert found.text.endswith(".")
+
+
+def test_a_run_that_learns_is_left_alone() -> None:
+    metrics = {"lr": 0.018 * PATH / PATH.max(), "loss.train": 0.2 + 4 * np.exp(-np.arange(100) / 10)}
+    assert rate_above_configured(Symptoms(run_of(metrics, config={"lr": 0.003, "warmup_steps": 10}), ())).state == "absent"
