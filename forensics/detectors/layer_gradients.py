@@ -28,6 +28,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import weight_norms
+from forensics.run.idle_units import shares_zero
 from forensics.run.series import Series, names, parts, series
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
@@ -81,7 +82,7 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def shares_dead(run: Run) -> list[Series]:
     """What was logged of units that are dead or saturated."""
-    return parts(run, "act.zeros") + [s for n in names(run) if _DEAD.search(n) and (s := series(run, n)) is not None]
+    return [*shares_zero(run)] + [s for n in names(run) if _DEAD.search(n) and (s := series(run, n)) is not None]
 
 
 def _dead(run: Run, shares: list[Series]) -> Iterator[Finding]:

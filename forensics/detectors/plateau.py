@@ -5,7 +5,7 @@ What it sees
     loss that did learn has stood still.
 
 How it decides
-    Compares the first values (the first alone where the next ones fall from it) with the last tenth. It fires when the loss
+    Compares the first values (the first alone where the next ones fall from it, by more than they scatter) with the last tenth. It fires when the loss
     fell by less than 5 %, and its noise leaves no room for a fall of 15 % or evaluations say the same; and when it fell by less
     than 3 % after the first tenth of at least 20 values and stands above half of its first level. Where config names a vocabulary or classes, it
     says how near the loss is to ln(their number). It fires, too, when an accuracy does not rise while the loss does not fall,
@@ -143,7 +143,8 @@ def _never_learned(run: Run) -> Iterator[Finding]:
 def _levels(x: Floats) -> tuple[float, float, float]:
     """The loss at the beginning, at the end, and at its best. The first tenth of a long log may hold all that was learnt."""
     tenth = _tenth(x)
-    first = float(x[0]) if x[0] > x[1] > x[2] else float(np.median(x[:LEVEL]))
+    falls = x[0] > x[1] > x[2] and x[0] - x[2] > MARGIN * noise_by_steps(x)  # three values of a level do so once in six by chance
+    first = float(x[0]) if falls else float(np.median(x[:LEVEL]))
     return max(first, float(np.median(x[:tenth]))), float(np.median(x[-tenth:])), float(np.median(np.sort(x)[:tenth]))
 
 

@@ -21,7 +21,7 @@ _NAMES = {
     "epochs": "num_train_epochs num_epochs max_epochs n_epochs total_epochs epochs max_epoch nepochs train_epochs num_train_epoch after_epochs epoch",
     "lr": "lr learn_rate eta0 learning_rate_init learning_rate base_lr peak_lr max_lr lr_max adam_lr lr0",
     "min_lr": "min_lr lr_min end_lr final_lr eta_min",
-    "warmup_steps": "warmup_steps num_warmup_steps warmup_iters lr_warmup_iters warmup lr_warmup lr_warmup_steps warmup_updates",
+    "warmup_steps": "warmup_steps num_warmup_steps warmup_iters lr_warmup_iters warmup lr_warmup lr_warmup_steps warmup_updates warmup_iterations",
     "schedule": "schedule lr_scheduler_type lr_decay_style scheduler lr_scheduler lr_schedule sched decay_type",
     "clip": "grad_clip max_grad_norm clip_grad gradient_clip_val clip_grad_norm clip_norm gradient_clipping clip max_norm",
     "precision": "precision dtype mixed_precision fp16 bf16 amp mixed_precision_param use_fp16 use_bf16",

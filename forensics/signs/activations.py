@@ -6,6 +6,7 @@ import numpy as np
 
 from forensics.detectors import plateau
 from forensics.run import settings
+from forensics.run.idle_units import shares_zero
 from forensics.run.series import Floats, Series, parts, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.lazy_regex import lazy_re
@@ -20,7 +21,7 @@ _SQUARED = lazy_re(r"(?i)(^|[^a-z])(r?mse|mean_squared_error|l2_?loss)([^a-z]|$)
 
 def units_all_zero(s: Symptoms) -> Sign:
     """The logged share of zero activations is one from the first value on, for a tenth of the run: no unit passes a gradient."""
-    shares = [z for z in parts(s.run, "act.zeros") if len(z) >= plateau.LEAST_VALUES]
+    shares = [z for z in shares_zero(s.run) if len(z) >= plateau.LEAST_VALUES]
     if not shares:
         return cannot_tell("the share of zero activations was not logged.")
     told = [(int(np.argmin(np.append(z.value >= ALL, False))), z) for z in shares]

@@ -4,6 +4,7 @@
   ``default`` to the value: ``64..........updated``); DeepSpeed prints such dots behind ``config.py:999:print]``.
 - argparse: ``Namespace(lr=0.1, betas=[0.9, 0.95])`` in one line.
 - ``config: steps=800 lr=0.003``, ``train_batch_tokens:524288 train_seq_len:1024``, and indented ``  key: value`` under ``Hyperparameters:``.
+- llm.c: ``| learning rate (LR)    | 0.003 |``, a row a setting.
 - transformers: ``  Num examples = 12,000`` below ``***** Running training *****``.
 
 Values become JSON numbers, booleans or text; nothing is evaluated.
@@ -46,6 +47,7 @@ _OF_TRAINING = lazy_re(
 )
 _SAYS_CONFIG = lazy_re(r"^\s*\[config\] (?=[\w.-]+: )")  # Marian
 _LINE = lazy_re(r"^(?P<key>[A-Za-z_][\w ./()-]{0,60}?)\s*+[:=]\s*+(?P<value>\S.*)$")
+_BOXED = lazy_re(r"^\|\s*+(?P<key>[A-Za-z_][\w .-]{0,60}?)(?: [A-Z]| \([^()|]{1,20}\))?\s*+\|\s*+(?P<value>[^\s|]{1,40})\s*+\|$")
 _PLAIN = lazy_re(r"(?i)[-+]?(?:\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+)|true|false|none|null|nan|inf")
 
 
@@ -143,6 +145,8 @@ def header(text: str, indented: bool) -> list[tuple[str, object]]:
     rest = _PAIR.sub("", text).strip()
     if pairs and (not rest or re.fullmatch(r"[\w-]+:", rest)):
         return [(p["key"], value_of(p["value"])) for p in pairs]
+    if (m := _BOXED.match(text.strip())) and _PLAIN.fullmatch(m["value"]) and not is_measured(m["key"]):
+        return [(m["key"].strip().replace(" ", "_"), value_of(m["value"]))]
     m = _LINE.match(text.strip())
     if m and (indented or _PLAIN.fullmatch(m["value"].rstrip(","))) and len(m["key"].split()) < 6:
         return [(m["key"].strip(), value_of(m["value"]))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from parsers import arrow, frameworks, names, objectives
 from parsers.records.vocabulary import EPOCH_STEPS
-from parsers.runs import attempts, duplicates, launches
+from parsers.runs import attempts, duplicates, epoch_files, launches
 from parsers.tables import SCHEMAS, Gap, Run, Source, empty, run_of
 
 if TYPE_CHECKING:
@@ -60,10 +60,12 @@ def runs(group: Group, overrides: dict[str, str]) -> list[Run]:
     overrides = {name: tag for name, tag in overrides.items() if tag in logged}  # a tag that was not logged takes no name from another
     tables["metrics"], meanings = _named(tables["metrics"], framework, overrides)
     formats = {f.source.path: f.source.format for f in files}
-    tables["metrics"], merged = duplicates.drop_copies(tables["metrics"], formats)
     of_epochs = frozenset(f.source.path for f in files if EPOCH_STEPS in f.source.note)
+    tables["metrics"], at_last = epoch_files.placed(tables["metrics"], of_epochs)
+    tables["metrics"], merged = duplicates.drop_copies(tables["metrics"], formats)
     tables, found_attempts = attempts.assign(tables, formats, of_epochs)
-    found = Run(group.id, group.path, tables, [f.source for f in files], [g for f in files for g in f.gaps])
+    sources = [replace(f.source, note=epoch_files.NOTE) if f.source.path in at_last else f.source for f in files]
+    found = Run(group.id, group.path, tables, sources, [g for f in files for g in f.gaps])
     found.attempts, found.merged, found.framework, found.meanings = found_attempts, merged, framework, meanings
     return launches.split(found, formats, {f.source.path: str(f.path) for f in files})
 

@@ -37,7 +37,7 @@ def assign(
     cut = segments(tables, of_epochs)
     if not cut:
         return tables, []
-    found = _attempts(cut, formats)
+    found = _attempts(cut, {source: f"{kind} of epochs" if source in of_epochs else kind for source, kind in formats.items()})
     spans = [joined(s.span for s in attempt) for attempt in found]
     by_source = {s.source: _of(cut, s.source) for s in cut}
     filled = {name: _fill(name, table, by_source, spans) for name, table in tables.items()}

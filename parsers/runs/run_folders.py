@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from parsers import arrow, names
-from parsers.runs import copy_prefilter, duplicates
+from parsers.runs import copy_prefilter, duplicates, epoch_files
 from parsers.runs.assemble import FileRead
 from parsers.runs.equal_values import ENOUGH, Points, equal_share, one_step_apart, same_sequence
 from parsers.runs.homes import ONE_RUN, home, series_name
@@ -138,6 +138,16 @@ def counted_otherwise(a: Unit, b: Unit) -> bool:
     """Do both log the same losses at steps that they count differently: from 0 and from 1, or by row?"""
     one, two = _points(a), _points(b)
     return any(k.startswith("loss.") and (same_sequence(one[k], two[k]) or one_step_apart(one[k], two[k])) for k in shared(a, b))
+
+
+def of_epochs(a: Unit, b: Unit) -> bool:
+    """Does one of them have a row an epoch, of the run that the other logs step by step?"""
+    if epoch_files.counts_epochs(a.files) == epoch_files.counts_epochs(b.files):
+        return False
+    rare, dense = (a, b) if epoch_files.counts_epochs(a.files) else (b, a)
+    epoch, one, two = epoch_files.epochs(dense.files), _points(rare), _points(dense)
+    both = [k for k in shared(a, b) if k.startswith(_MEASURED)]
+    return bool(both) and all(epoch_files.sums_up(one[k], two[k], epoch) for k in both)
 
 
 def is_copy(a: Unit, b: Unit) -> bool | None:

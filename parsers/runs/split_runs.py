@@ -5,7 +5,7 @@ Files that log the same metrics over the same steps with *other* values are seve
 the files say, then on where they lie:
 
 * equal values at equal steps: the same run, logged twice;
-* another format in the same folder: the same run;
+* another format in the same folder, or a row an epoch beside a row a step: the same run;
 * different metrics: the same run, when their folders are parts of one (``train/``, ``logs/``, ``wandb/run-*``);
 * steps that begin in the middle of the other's: a restart of the same run;
 * otherwise: runs of their own.
@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from parsers import rank_names
 from parsers.runs.assemble import FileRead, Group, parts
 from parsers.runs.homes import TRACKERS, home, inside, nearness, run_id
-from parsers.runs.run_folders import Unit, counted_otherwise, is_copy, shared, units
+from parsers.runs.run_folders import Unit, counted_otherwise, is_copy, of_epochs, shared, units
 from parsers.runs.spans import goes_on
 
 
@@ -93,7 +93,7 @@ def _conflict(a: Unit, b: Unit) -> bool:
     copy = is_copy(a, b)
     if copy or (a.format != b.format and (inside(a.home, b.home) or inside(b.home, a.home)) and counted_otherwise(a, b)):
         return False
-    return copy is False or a.home != b.home
+    return (copy is False or a.home != b.home) and not (a.home == b.home and of_epochs(a, b))
 
 
 def _continued(a: Unit, b: Unit) -> bool:

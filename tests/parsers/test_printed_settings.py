@@ -28,6 +28,10 @@ def told(tmp_path: Path, head: str, training: str = TRAINING) -> dict[str, objec
         ("# asr: sgd lr=0.05 clip=0.0 reduction=sum", {"lr": 0.05, "clip": 0.0, "reduction": "sum"}),
         ("CartPole, 8 envs, lr 0.015, gamma 0.98, entropy bonus 0.01", {"lr": 0.015, "gamma": 0.98, "entropy bonus": 0.01}),
         (
+            "| batch_size B          | 12      |\n| learning rate (LR)    | 3.0e-04 |\n| num_parameters | 174144 |",
+            {"batch_size": 12, "learning_rate": 3e-4, "num_parameters": 174144},
+        ),
+        (
             "stream training: SGDClassifier(eta0=200.0, learning_rate='invscaling',\n      alpha=5.0, hidden=(32, 8)), 150 chunks",
             {"estimator": "SGDClassifier", "eta0": 200.0, "learning_rate": "invscaling", "alpha": 5.0, "hidden": "(32, 8)"},
         ),
@@ -43,6 +47,8 @@ def test_settings_are_read_in_the_forms_people_print(tmp_path: Path, line: str, 
         "Found 3 workers, using 2, kept 4",
         "best so far: loss=2.1, lr=0.1, seed=3",
         "{'loss': '2.45', 'grad_norm': '0.45', 'learning_rate': '0.1195', 'epoch': '0.05'}",
+        "| loss | 0.3 |",
+        "| lr | unknown |",
         "loaded Regressor( of 3 files, lr unknown",
     ],
 )

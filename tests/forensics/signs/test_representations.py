@@ -28,6 +28,14 @@ FADES = np.exp(-AT / 5)
         ({"other/embed_std": 0.177 - 0.14 * FADES}, {"proj_dim": 32}, "absent"),  # contrastive: begins close together
         ({"other/embed_std": 0.02 * ONE}, {"proj_dim": 2048}, "absent"),  # 1 / sqrt(2048)
         ({"other/output_std": 3.0 * ONE}, {"dim": 32}, "absent"),  # of another length than one
+        ({"other/z_std": 0.05 + 0.074 * FADES, "loss.train": -0.9 + 0.85 * FADES, "acc.eval": 62 + 25 * FADES}, {"dim": 64}, "seen"),
+        ({"other/z_std": 0.05 + 0.074 * FADES, "loss.train": -0.9 + 0.85 * FADES, "acc.eval": 94 - 25 * FADES}, {"dim": 64}, "absent"),
+        ({"other/z_std": 0.124 * ONE, "loss.train": -0.9 + 0.85 * FADES, "acc.eval": 62 + 25 * FADES}, {"dim": 64}, "absent"),
+        (
+            {"other/z_std": FADES, "other/kl": 9 - 8 * FADES, "loss.train": 60 + 90 * FADES},
+            {"dim": 16},
+            "cannot tell",
+        ),  # an autoencoder's noise
         ({"other/pixel_std": 0.4 * FADES}, {}, "cannot tell"),
         ({"loss.train": -1 + 0.3 * FADES}, {}, "cannot tell"),
     ],

@@ -1,0 +1,23 @@
+"""The share of units that give nothing, as it was logged or as the rest of a logged share of active ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from forensics.run.metrics_in_words import worded
+from forensics.run.once import once
+from forensics.run.series import Series, parts
+from parsers.tables import Run
+
+ACTIVE = (
+    r"^(?!.*\b(experts?|features?|latents?|codes?|params?|parameters?|tokens?|mem(ory)?|gpus?|ranks?|slots?|dead|inactive)\b)"
+    r"(?=.*\b(act|acts|activations?|relus?|units?|neurons?|hidden)\b)(?=.*\b(frac|fraction|share|ratio|portion)\b)(?=.*\b(active|alive|firing|nonzero)\b)"
+)
+
+
+@once
+def shares_zero(run: Run) -> tuple[Series, ...]:
+    """Shares from 0 to 1: what was logged of zero activations, and one less what was logged of active units. Sparse codes and experts
+    are idle on purpose and do not count."""
+    active = [s for s in worded(run, ACTIVE) if s.value[s.usable].min() >= 0 and s.value[s.usable].max() <= 1]
+    return (*parts(run, "act.zeros"), *(replace(s, value=1.0 - s.value) for s in active))
