@@ -88,9 +88,17 @@ def restarts(s: Series) -> list[int]:
 def _restarts(s: Series, inside: list[int]) -> list[int]:
     if len(inside) >= 3 and _regular(s.step[inside]):
         return inside  # cosine with warm restarts, cyclic
-    again = _periodic(s, inside)
+    again = {*_periodic(s, inside), *_alike(s, inside)}
     cycles = [i for i in inside if i in again or _cycle(s, i)]
     return [i for i in inside if i in cycles or any(_same_jump(s, c, i) for c in cycles)]
+
+
+def _alike(s: Series, inside: list[int]) -> list[int]:
+    """Jumps of which each comes again, from the same rate to the same, at regular distances: a cycle that is logged by epoch climbs in several."""
+    groups: dict[tuple[float, float], list[int]] = {}
+    for i in inside:
+        groups.setdefault((float(f"{s.value[i - 1]:.2g}"), float(f"{s.value[i]:.2g}")), []).append(i)
+    return [i for rows in groups.values() if len(rows) >= 3 and _regular(s.step[rows]) for i in rows]
 
 
 def shape(run: Run) -> Shape | None:

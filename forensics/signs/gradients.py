@@ -189,9 +189,9 @@ def gradient_carries_over(s: Symptoms) -> Sign:
     if why := lacking(s.run, LEAST, "grad.norm") or lacking(s.run, LEAST, "loss.train"):
         return cannot_tell(why)
     (step, norm), (_, loss) = usable(s.run, "grad.norm"), usable(s.run, "loss.train")
-    norm, loss = norm[norm > 0], np.abs(loss[loss < 0] if np.median(loss) < 0 else loss[loss > 0])  # a negated cosine scatters, too
+    norm, loss = norm[norm > 0], loss[loss > 0]
     if min(len(norm), len(loss)) < LEAST:
-        return cannot_tell("too few values of the gradient norm above zero, or of the loss on one side of it, were logged.")
+        return cannot_tell("too few positive values of the gradient norm or the loss were logged.")
     if float((norm >= (1 - AT_CLIP) * norm.max()).mean()) > 1 - NEARLY_ALL:
         return cannot_tell("the gradient norm was logged after clipping, which hides how it scatters.")
     moves, loss_moves = (float(np.median(np.abs(np.diff(np.log(x))))) for x in (norm, loss))

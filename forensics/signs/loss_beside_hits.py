@@ -140,9 +140,19 @@ def loss_of_probabilities(s: Symptoms) -> Sign:
     total, twice = end.loss + end.hits, math.log(math.e + end.classes - 1)
     text = f"The training loss ends at {end.loss:.3g} with {end.hits:.1%} of the answers right, which adds up to {total:.3f}"
     floor = f"ln(e + {end.classes:.0f} - 1) = {twice:.3f}"
-    if end.loss > end.bound + CLEAR and twice - NEAR[0] <= total <= twice + NEAR[1]:
+    if end.loss > end.bound + CLEAR and twice - NEAR[0] <= total <= twice + NEAR[1] and not _below(s.run, twice):
         return seen(f"{text}: a cross entropy of numbers between 0 and 1 comes down to {floor} less that share, and no lower.")
     return absent(f"{text}; a cross entropy of numbers between 0 and 1 would end with {floor}.")
+
+
+def _below(run: Run, twice: float) -> bool:
+    """Whether the loss of training, beside its own hits, ever comes lower than probabilities could bring it."""
+    loss, hits = series(run, "loss.train"), series(run, "acc.train")
+    if loss is None or hits is None:
+        return False
+    _, i, j = np.intersect1d(loss.step[loss.usable], hits.step[hits.usable], return_indices=True)
+    total = loss.value[loss.usable][i] + shares(hits.value[hits.usable])[j]
+    return len(total) >= LEAST and float(np.median(np.sort(total)[:LEAST])) < twice - NEAR[0]
 
 
 def _end(run: Run) -> End | str:

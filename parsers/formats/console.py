@@ -48,7 +48,9 @@ _OTHERS = lazy_re(
     r"\.(?:jsonl?|ndjson|[ct]sv|ya?ml|toml|ini|cfg|md|rst|html|xml|py|sh|ipynb|c|cc|cpp|cu|h|js|ts|css|tex|patch|diff|sbatch|slurm"
     r"|lock|pbtxt)"
 )
-_LOG_SUFFIX = lazy_re(r"(?i)\.(?:log|out|err|stdout|stderr|console|[oe]\d+|log\.\d+|logs)$")
+_LOG_SUFFIX = lazy_re(
+    r"(?i)\.(?:log|out|err|stdout|stderr|console|[oe]\d+|log\.\d+|logs|(?:log\.)?(?:info|warning|error|fatal)(?:\.[\d-]+)*)$"
+)
 _LOG_NAME = lazy_re(r"(?i)(?:^|[\W_\d])(?:logs?|out|err|stdout|stderr|console|output|nohup|slurm)(?:[\W_\d]|$)")
 _NOT_LOGS = lazy_re(
     r"(?i)^(?:readme|license|licence|notice|authors|changelog|contributing|makefile|dockerfile"

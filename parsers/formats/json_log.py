@@ -84,10 +84,15 @@ def document_rows(document: Any, stem: str) -> Iterator[pa.RecordBatch | Gap | N
 
 def _is_row(document: Any, stem: str) -> bool:
     """Is a document what one epoch gave (AllenNLP's ``metrics_epoch_3.json``)? A list in it is of classes, not of steps."""
-    if not isinstance(document, dict) or not RESULT_FILE.search(stem) or any(isinstance(v, dict) for v in document.values()):
+    if not isinstance(document, dict) or not RESULT_FILE.search(stem) or not all(map(_is_flat, document.values())):
         return False
     measured = sum(RESULT.search(k) is not None and as_number(v) is not None for k, v in document.items())
     return measured > 1 and isinstance(document.get("epoch"), int) and not any(n in map(plain, document) for n in _OWN_STEP)
+
+
+def _is_flat(value: Any) -> bool:
+    """No object, or one of numbers alone."""
+    return not isinstance(value, dict) or all(as_number(v) is not None for v in value.values())
 
 
 def _named(row: dict[str, Any], prefix: str, stem: str) -> dict[str, Any]:

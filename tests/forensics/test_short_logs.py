@@ -244,3 +244,10 @@ def test_a_log_of_several_trainings_says_which_one_this_is(launch: tuple[int, in
         [{"steps": [0, 39], "files": {"log.jsonl"}, "begun": None, "started": None, "ended": None, "index": 0}],
     )
     assert [f.title for f in restart.detect(run)] == told
+
+
+def test_a_cycle_that_is_logged_by_epoch_climbs_in_several_jumps() -> None:
+    """Each of which comes again, from the same rate to the same; a rate that is changed twice by hand does not."""
+    triangle = np.tile([0.1, 0.07, 0.04, 0.01, 0.04, 0.07], 4)
+    assert not grave(lr_schedule, {"lr": triangle}, interval=38)
+    assert grave(lr_schedule, {"lr": np.repeat([0.01, 0.04, 0.01, 0.07], 6)}, interval=38)

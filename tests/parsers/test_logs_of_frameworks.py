@@ -85,6 +85,7 @@ def test_a_file_for_each_epoch(tmp_path: Path) -> None:
             "training_loss": 2 - epoch / 10,
             "validation_loss": 2.1 - epoch / 10,
             "validation_recall_per_class": [0.4, 0.5, 0.6],
+            "weights": {"emb": 2.9},
         }
         (tmp_path / f"metrics_epoch_{epoch}.json").write_text(json.dumps(row))
     run = forensics.read(str(tmp_path))
@@ -119,3 +120,14 @@ def test_columns_named_by_words_and_named_again(tmp_path: Path) -> None:
     run = read(tmp_path, "history.txt", f"# epoch train_loss lr\n{rows}# epoch train_loss val_loss\n8 2.0 2.1\n9 1.9 2.2\n")
     assert curve(run, "loss.train")[-1] == (9, 1.9)
     assert curve(run, "loss.eval") == [(8, 2.1), (9, 2.2)]
+
+
+def test_glog_names_its_files_by_level(tmp_path: Path) -> None:
+    lines = [f"I0830 03:14:{i:02d}.000000 140213 train.py:61] step={10 * i}, loss={2 - i / 10}" for i in range(6)]
+    assert curve(read(tmp_path, "train.INFO", "\n".join(lines) + "\n"), "loss.train")[2] == (20, 1.8)
+
+
+def test_the_penalty_of_trl_is_no_reward(tmp_path: Path) -> None:
+    rows = [{"step": i, "ppo/mean_scores": 0.1 * i, "ppo/mean_non_score_reward": -0.2 * i} for i in range(5)]
+    run = read(tmp_path, "log.jsonl", "".join(json.dumps(r) + "\n" for r in rows))
+    assert next(m.name for (_, tag), m in run.meanings.items() if "non_score" in tag) == "other/ppo/mean_non_score_reward"

@@ -60,9 +60,13 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (G.gradient_grows_steadily, "absent", {"loss.train": LOSS, "grad.norm": NORM}, {}),
     (G.gradient_grows_steadily, "absent", {"loss.train": np.where(T == 30, 20.0, LOSS), "grad.norm": NORM * np.exp(T / 60)}, {}),
     (G.gradient_carries_over, "seen", {"loss.train": LOSS, "grad.norm": 5 + np.sin(T / 90)}, {}),
-    (G.gradient_carries_over, "seen", {"loss.train": -LOSS, "grad.norm": 5 + np.sin(T / 90)}, {}),
+    (
+        G.gradient_carries_over,
+        "cannot tell",
+        {"loss.train": -LOSS, "grad.norm": 5 + np.sin(T / 90)},
+        {},
+    ),  # how a likelihood scatters is not told by its size
     (G.gradient_carries_over, "absent", {"loss.train": LOSS, "grad.norm": NORM}, {}),
-    (G.gradient_carries_over, "absent", {"loss.train": -LOSS, "grad.norm": NORM}, {}),
     (
         G.gradient_carries_over,
         "absent",

@@ -31,6 +31,13 @@ def test_what_keeps_the_loss_up(loss: Floats, hits: Floats, floor: str, high: st
     assert loss_beside_hits.loss_high_for_its_hits(s).state == high
 
 
+def test_a_loss_that_was_below_what_probabilities_allow_is_of_logits() -> None:
+    """A regularized model whose loss and hits only happen to add up: it came lower before, or beside fewer hits."""
+    by_chance = TWICE - np.where(np.arange(N) < 40, 0.2, 0.0)
+    s = Symptoms(run_of({"loss.train": by_chance, "acc.train": HITS}, config=CONFIG), ())
+    assert loss_beside_hits.loss_of_probabilities(s).state == ABSENT
+
+
 def test_dropout_and_overfitting_do_not_make_it() -> None:
     """Of held-out answers the lower of both losses counts: dropout lifts that of training, overfitting that of evaluation."""
     for train, held_out in ((SMOOTHED, SURE), (SURE, SMOOTHED)):
