@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from runs import START, case, only, read, top, write
 
+import forensics
 from forensics.detectors import stall
+from forensics.run.how_it_ended import ending
 
 LATER = "2026-06-06T13:49:25"
 
@@ -122,3 +125,12 @@ def test_an_error_that_explains_the_end_is_no_hang(tmp_path: Path) -> None:
 def test_one_process_alone_waits_for_no_other(tmp_path: Path, processes: int, waits: bool) -> None:
     run = read(write(tmp_path / "r", log=work(0, 808, "ALLREDUCE"), config={"world_size": processes, "lr": 1e-3, "seed": 1}))
     assert any(f.facts.said for f in stall.detect(run)) is waits
+
+
+@pytest.mark.parametrize(("minutes", "hung"), [(40, True), (1, False)])
+def test_heartbeats_that_a_program_logs_itself_are_signs_of_life(tmp_path: Path, minutes: int, hung: bool) -> None:
+    """JSON lines: the process says every half minute that it lives, and no step comes."""
+    steps = [{"ts": 1775116800.0 + i, "step": i, "loss": 2 / (1 + i)} for i in range(60)]
+    beats = [{"ts": 1775116860.0 + 30 * i, "event": "heartbeat", "step": 59, "pid_alive": True} for i in range(2 * minutes)]
+    (tmp_path / "rank0.jsonl").write_text("".join(json.dumps(r) + "\n" for r in [*steps, *beats]))
+    assert (ending(forensics.read(str(tmp_path))).kind == "hang") == hung
