@@ -10,13 +10,14 @@ from forensics.detectors import loss_scale
 from forensics.run import settings
 from forensics.run.series import Series, series
 from forensics.signs import not_finite
-from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.tables import Run
 
 EFFECTS = {"overflows_to_the_end": "grad.norm"}  # a symptom of its own, for which there is no detector
 
 LEAST = 6  # values: fewer show neither a scale that moves nor one that does not
 NEARLY_ALL, SEARCH = 0.9, 0.1  # of the reports; of the run, in which a dynamic scale looks for its height (forensics.detectors.loss_scale)
+HALF = 0.5  # unit: training of half the length; a scale that is fixed cannot come down to where updates fit
 LONG = 20  # bound: reports, of which a tenth is two: a scale of 2^24 is halved twenty times at most until it is small enough
 NOT_LOGGED = "the loss scale was not logged"
 
@@ -63,25 +64,24 @@ def scale_healthy(s: Symptoms) -> Sign:
 
 
 def overflows_to_the_end(s: Symptoms) -> Sign:
-    """Under a loss scale, nearly every report from the first tenth of the run to its end has an infinite gradient norm, or says that all of its
-    updates were skipped. A dynamic scale that begins too high overflows some ten times, and then fits."""
+    """Under a loss scale, nearly every report from the first tenth of the run to its end has an infinite gradient norm, or nearly all updates were
+    skipped; under a scale that never moves, every second one. A dynamic scale that begins too high overflows some ten times, and then fits."""
     norm, skips = series(s.run, "grad.norm"), series(s.run, "skip.count")
     if not not_finite.routine(s.run):
         return does_not_arise("neither config nor log has a loss scale that could overflow.")
-    told = [(norm, ~np.isfinite(norm.value), "has a gradient norm that is not finite")] if norm is not None else []
+    told = [(norm, (~np.isfinite(norm.value)).astype(float), "reports have a gradient norm that is not finite")] if norm is not None else []
     if skips is not None and len(skips) and skips.interval > 1 and (skips.value <= skips.interval).all():  # counted anew in each report
-        told += [(skips, skips.value == skips.interval, f"skipped all of its {skips.interval} updates")]
+        told += [(skips, skips.value / skips.interval, f"times {skips.interval} updates were skipped")]
     long = [(x, sick, how) for x, sick, how in told if int(x.alive.sum()) >= LONG]
     if not long:
         return cannot_tell(f"neither the gradient norm nor skipped updates were logged {LONG} times.")
-    texts = []
+    texts, enough = [], HALF if scale_static(s).state == SEEN else NEARLY_ALL
     for x, sick, how in long:
         rows = np.flatnonzero(x.alive)
         late = rows[x.step[rows] >= x.step[rows[0]] + SEARCH * (x.step[rows[-1]] - x.step[rows[0]])]
         last = late[-max(len(late) // 10, 1) :]
-        count = f"{int(sick[late].sum())} of {len(late)} reports after the first tenth of the run"
-        texts.append(f"each of {count} {how}")
-        if sick[late].mean() >= NEARLY_ALL and sick[last].mean() >= NEARLY_ALL:
+        texts.append(f"after the first tenth of the run {sick[late].sum():.3g} of {len(late)} {how}")
+        if sick[late].mean() >= enough and sick[last].mean() >= enough:
             at = int(late[np.argmax(sick[late])])
             return seen(f"Overflow to the end: {texts[-1]}.", where=x.place(s.run, at), first=int(x.step[at]), last=int(x.step[rows[-1]]))
     return absent(f"No overflow to the end: {'; '.join(texts)}.")

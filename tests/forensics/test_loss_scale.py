@@ -34,6 +34,12 @@ SEARCHES = np.where(np.arange(N) < 8, np.inf, 1.0)
         ({"grad.norm": np.full(N, np.nan)}, {"fp16": True}, "seen"),
         ({"skip.count": np.full(N, 10.0), "loss_scale": np.full(N, 2.0**24)}, {}, "seen"),
         ({"grad.norm": SEARCHES, "loss_scale": np.full(N, 2.0**16)}, {}, "absent"),
+        ({"skip.count": np.where(np.arange(N) % 3, 10.0, 6.0), "loss_scale": np.full(N, 2.0**19)}, {}, "seen"),  # fixed, and too large
+        (
+            {"skip.count": np.where(np.arange(N) % 3, 10.0, 6.0), "loss_scale": 2.0 ** (19 - np.arange(N) // 40)},
+            {},
+            "absent",
+        ),  # it comes down
         ({"skip.count": np.where(np.arange(N) < 8, 10.0, 0.0), "grad.norm": SEARCHES}, {"fp16": True}, "absent"),
         ({"grad.norm": np.where(np.arange(N) % 20, 1.0, np.inf)}, {"fp16": True}, "absent"),  # it doubles too far now and then
         ({"grad.norm": np.where(np.arange(N) < 92, np.inf, 1.0)}, {"fp16": True}, "absent"),  # found its scale in the end
