@@ -31,6 +31,7 @@ from forensics.spikes import excursions, plain_rule
 from parsers.tables import Run
 
 NEEDS = ["grad.norm"]
+FROM_NOTHING = 1e9  # bound: more than float32 tells two numbers of one size apart by; the norm of a skipped update is printed as 0
 LEAST_RATIO = 2.0  # unit: a doubling; not critical: for information only, causes weigh it (docs/thresholds.md)
 BEFORE, LEAST_BEFORE, SHOWN_LAYERS = 50, 5, 12  # unit: values of a layer that make its usual norm, fewest of them, layers in the table
 SHOWN = 20  # unit: findings on a page, the largest ones
@@ -63,9 +64,10 @@ def detect(run: Run) -> Iterator[Finding]:
         start, peak = int(s.step[rows[e.start]]), int(s.step[rows[e.peak]])
         end = int(s.step[rows[e.end]]) if e.end is not None else None
         ratio = (e.level + e.height) / e.level
-        title = f"Gradient norm rises to {e.level + e.height:.4g} at step {peak}, {ratio:.1f} times its level"
+        times = f"{ratio:.1f} times its level" if ratio < FROM_NOTHING else "from next to nothing"
+        title = f"Gradient norm rises to {e.level + e.height:.4g} at step {peak}, {times}"
         facts = Facts(start, peak, end, ratio, e.level, e.level + e.height, attempt, len(found))
-        marks = [{"step": peak, "label": f"{ratio:.1f} times", "kind": "event"}]
+        marks = [{"step": peak, "label": times.removesuffix(" its level"), "kind": "event"}]
         where = s.place(run, rows[e.peak])
         shown: tuple[Evidence, ...] = (evidence.window(s, start, end or peak, *marks, title=f"{s.tag} around step {peak}", where=where),)
         layers = _layers(run, start, peak)
@@ -75,8 +77,8 @@ def detect(run: Run) -> Iterator[Finding]:
                 *shown,
                 evidence.table("norms by layer at the spike", ["layer", "usual", "at the spike", "times"], layers[:SHOWN_LAYERS]),
             )
-        key, times = f"{peak}-attempt{attempt}" if attempt else peak, (s.clock(rows[e.start]), s.clock(rows[e.peak]))
-        yield evidence.found(facts, title, (start, end or peak), "info", *shown, key=key, times=times)
+        key, clocks = f"{peak}-attempt{attempt}" if attempt else peak, (s.clock(rows[e.start]), s.clock(rows[e.peak]))
+        yield evidence.found(facts, title, (start, end or peak), "info", *shown, key=key, times=clocks)
 
 
 def _layers(run: Run, start: int, peak: int) -> list[list[Any]]:
