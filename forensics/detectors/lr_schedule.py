@@ -94,11 +94,11 @@ def _restarts(s: Series, inside: list[int]) -> list[int]:
 
 
 def _alike(s: Series, inside: list[int]) -> list[int]:
-    """Jumps of which each comes again, from the same rate to the same, at regular distances: a cycle that is logged by epoch climbs in several."""
+    """All jumps, where each comes again from the same rate to the same at regular distances: a cycle that is logged by epoch climbs in several."""
     groups: dict[tuple[float, float], list[int]] = {}
     for i in inside:
         groups.setdefault((float(f"{s.value[i - 1]:.2g}"), float(f"{s.value[i]:.2g}")), []).append(i)
-    return [i for rows in groups.values() if len(rows) >= 3 and _regular(s.step[rows]) for i in rows]
+    return inside if all(len(rows) >= 3 and _regular(s.step[rows]) for rows in groups.values()) else []
 
 
 def shape(run: Run) -> Shape | None:

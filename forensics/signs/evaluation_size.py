@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
 
 from forensics.run.series import Floats, Ints, Series, names, parts, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
-from parsers.lazy_regex import lazy_re
 from parsers.records.vocabulary import EVALUATION
 from parsers.tables import Run
 
@@ -17,11 +17,11 @@ EFFECTS = {"evaluation_size_changed": "acc.eval"}  # a symptom of its own, for w
 
 LASTS = 3  # bound: evaluations on either side; a last one of the whole set is no other evaluation
 SHARE = 0.05  # relative; bound: times of a tenth of a second that are printed with four digits, and their product with a speed
-_EVALUATION = rf"(?:^|.*?[/_. ])(?:{'|'.join(EVALUATION)}|held_?out|knn|probe|linear_eval)"
-_COUNTS = lazy_re(
-    rf"(?i)^(?!.*batch_?size){_EVALUATION}.*(?:^|[/_. ])(?:n|num|count|size|total|(?:n_?|num_?|total_?)?(?:samples|examples|sequences|images|rows|items|pairs|questions|batches))$"
+_SETS = {*EVALUATION, "held", "heldout", "knn", "probe"}
+_COUNTED = set(
+    ["n", "num", "count", "size", "total", "samples", "examples", "sequences", "images", "rows", "items", "pairs", "questions", "batches"]
 )
-_SPEED = lazy_re(rf"(?i)(?P<what>{_EVALUATION}.*)(?P<speed>[/_. ](?:samples|examples)_per_second)$")
+_SPEEDS = ("samples_per_second", "examples_per_second")
 
 
 def evaluation_size_changed(s: Symptoms) -> Sign:
@@ -50,12 +50,30 @@ def _counts(run: Run) -> Iterator[tuple[Series, Ints, Floats]]:
     told = [name for name in names(run, 2 * LASTS) if name.startswith("other/") or name == "tput.samples"]
     for s in (p for name in told for p in parts(run, name) if p.usable.sum() >= 2 * LASTS):
         step, x = s.step[s.usable], s.value[s.usable]
-        if _COUNTS.search(s.tag) and (x == np.round(x)).all() and (x > 0).all():
+        if _counts_samples(s.tag) and (x == np.round(x)).all() and (x > 0).all():
             yield s, step, x
-        elif (speed := _SPEED.search(s.tag)) and (timed := _time_of(run, s.tag[: speed.start("speed")])) is not None:
+        elif (what := _of_speed(s.tag)) and (timed := _time_of(run, what)) is not None:
             both, i, j = np.intersect1d(step, timed.step[timed.usable], return_indices=True)
             if len(both) >= 2 * LASTS:
                 yield s, both, x[i] * timed.value[timed.usable][j]
+
+
+def _words(tag: str) -> list[str]:
+    return re.split(r"[/_. ]+", tag.lower())
+
+
+def _counts_samples(tag: str) -> bool:
+    """Is it the number of an evaluation's samples or batches (``eval/n_samples``, ``knn_n``), and not the size of a batch?"""
+    *before, last = _words(tag)
+    batch = "batchsize" in before or (last == "size" and before[-1:] == ["batch"])
+    return last in _COUNTED and not _SETS.isdisjoint(before) and not batch
+
+
+def _of_speed(tag: str) -> str:
+    """What a tag is in front of its samples a second (``eval_samples_per_second``), of an evaluation; else ""."""
+    end = next((end for end in _SPEEDS if tag.lower().endswith(end)), "")
+    what = tag[: -len(end) - 1] if end else ""
+    return what if not _SETS.isdisjoint(_words(what)) else ""
 
 
 def _time_of(run: Run, what: str) -> Series | None:

@@ -23,7 +23,7 @@ _OF_RATE = re.compile(
     r"(?i)frac|ratio|share|steps|iters|epochs|patience|threshold|power|gamma|mult|scal|factor|decay|schedul|warmup|anneal"
 )  # none is a rate
 _SCALED = re.compile(
-    r"(?i)(^|[^a-z])(blr|mup)([^a-z]|$)|(lr|rate)_?(mult|scal|factor|decay|layer)|(mult|scal)\w*_?(lr|rate)|layer_?decay|find|noam|cycl|prodigy|adapt|auto"
+    r"(?i)(^|[^a-z])(blr|mup)([^a-z]|$)|(lr|rate)_?(mult|scal|factor|decay|layer)|(mult|scal)\w{0,20}(lr|rate)|layer_?decay|find|noam|cycl|prodigy|adapt|auto"
 )
 
 

@@ -31,7 +31,7 @@ def test_nan_before_training_could_make_it_is_the_model_or_the_data(tmp_path: Pa
 )
 def test_nan_that_updates_could_make_may_be_the_rate(first: int, rate: float, tmp_path: Path) -> None:
     config = {"optimizer": "adam", "lr": rate, "model": "mlp"}
-    assert probability(analyzed(tmp_path / "a", never_finite(first, lr=rate), config), "lr_too_high") > 0.1
+    assert probability(analyzed(tmp_path / "a", never_finite(first, lr=rate), config), "lr_too_high") > 0.05
 
 
 def test_a_norm_of_nan_is_not_that_of_masked_labels(tmp_path: Path) -> None:
@@ -62,9 +62,9 @@ def test_a_term_that_is_always_nan_beside_a_sound_loss_accuses_nobody(tmp_path: 
 def test_weights_that_never_move_learn_from_no_label(tmp_path: Path) -> None:
     """What moves beside them lets the loss fall, as a temperature does; labels would have had to move the weights."""
     x = curve(300, low=4.4, high=5.4)
-    rows = [{"step": i, "loss": x[i], "grad_norm": 8.0, "param_norm/body": 13.321462631225586} for i in range(300)]
+    rows = [{"step": i, "loss": x[i], "grad_norm": 8.0, "param_norm": 13.321462631225586} for i in range(300)]
     rows = [r | ({"val_loss": 5.4} if r["step"] % 30 == 0 else {}) for r in rows]
-    moves = [r | {"param_norm/body": 13.321462631225586 + r["step"] / 1000} for r in rows]
+    moves = [r | {"param_norm": 13.321462631225586 + r["step"] / 1000} for r in rows]
     still = analyzed(tmp_path / "a", rows)
     assert lead(still) == "frozen_parameters" and probability(still, "labels_wrong") == 0
     assert lead(analyzed(tmp_path / "b", moves)) == "labels_wrong"
