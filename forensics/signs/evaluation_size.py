@@ -18,9 +18,22 @@ EFFECTS = {"evaluation_size_changed": "acc.eval"}  # a symptom of its own, for w
 LASTS = 3  # bound: evaluations on either side; a last one of the whole set is no other evaluation
 SHARE = 0.05  # relative; bound: times of a tenth of a second that are printed with four digits, and their product with a speed
 _SETS = {*EVALUATION, "held", "heldout", "knn", "probe"}
-_COUNTED = set(
-    ["n", "num", "count", "size", "total", "samples", "examples", "sequences", "images", "rows", "items", "pairs", "questions", "batches"]
-)
+_COUNTED = {
+    "n",
+    "num",
+    "count",
+    "size",
+    "total",
+    "samples",
+    "examples",
+    "sequences",
+    "images",
+    "rows",
+    "items",
+    "pairs",
+    "questions",
+    "batches",
+}
 _SPEEDS = ("samples_per_second", "examples_per_second")
 
 
