@@ -14,7 +14,8 @@ import numpy as np
 from forensics.run import settings
 from forensics.run.evaluations import guessing, outcomes
 from forensics.run.inputs import surviving
-from forensics.run.series import Ints, Series, parts, series
+from forensics.run.once import once
+from forensics.run.series import Floats, Ints, Series, parts, series
 from forensics.run.settings import Setting
 from parsers.tables import Run
 
@@ -67,6 +68,7 @@ def configured(run: Run, found: Sequence[Measured]) -> tuple[Measured, Factor] |
     return min(near, key=lambda x: x[0])[1:] if near else None
 
 
+@once
 def throughout(run: Run) -> Measured | None:
     """The training loss over the mean of the evaluation losses, where it is one number from the first evaluation to the last while both fall: a factor.
     What a penalty, dropout or smoothing adds is none, nor is what overfitting takes away."""
@@ -75,7 +77,7 @@ def throughout(run: Run) -> Measured | None:
     if train is None or not sets or not len(surviving(train)):
         return None
     steps, mean = sets[0].step[sets[0].usable], np.mean([s.value[s.usable] for s in sets], axis=0)
-    beside = np.array([_around(train, surviving(train), int(step)) for step in steps])
+    beside = _around(train, surviving(train), steps)
     if not (mean > 0).all() or not (beside > 0).all():  # of NaN it is not, either
         return None
     ratio, fell = np.log(beside / mean), float(np.log(mean[0] / mean.min()))
@@ -117,7 +119,7 @@ def _over_evaluation(run: Run, loss: Series) -> Measured | None:
         return None
     ratios, near = [], []
     for i in surviving(held)[:EARLY]:
-        level = _around(loss, rows, int(held.step[i]))
+        level = float(_around(loss, rows, held.step[[i]])[0])
         if held.value[i] > 0 and level > 0:
             ratios.append(level / float(held.value[i]))
             near.append(int(i))
@@ -129,11 +131,14 @@ def _over_evaluation(run: Run, loss: Series) -> Measured | None:
     return Measured(ratios[best], told, step, int(held.step[near[-1]]), held.place(run, near[best]), AT_EVALUATION)
 
 
-def _around(loss: Series, rows: Ints, step: int) -> float:
-    """Median of the three training losses around an evaluation; NaN where none was logged near it."""
-    at = int(np.argmin(np.abs(loss.step[rows] - step)))
-    near = abs(int(loss.step[rows[at]]) - step) <= 2 * loss.interval
-    return float(np.median(loss.value[rows[max(at - 1, 0) : at + 2]])) if near else float("nan")
+def _around(loss: Series, rows: Ints, steps: Ints) -> Floats:
+    """Median of the three training losses around each evaluation; NaN where none was logged near it."""
+    rows = rows[np.argsort(loss.step[rows], kind="stable")]
+    at, value = loss.step[rows], np.concatenate([[np.nan], loss.value[rows], [np.nan]])
+    after = np.clip(np.searchsorted(at, steps), 1, max(len(at) - 1, 1))
+    nearest = np.where(steps - at[after - 1] <= at[np.minimum(after, len(at) - 1)] - steps, after - 1, np.minimum(after, len(at) - 1))
+    middle = np.nanmedian(np.stack([value[nearest], value[nearest + 1], value[nearest + 2]]), axis=0)
+    return np.where(np.abs(at[nearest] - steps) <= 2 * loss.interval, middle, np.nan)
 
 
 def _whole(told: Sequence[Setting]) -> list[Factor]:
