@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.spikes.excursions import Excursion, Floats, candidates
+from forensics.spikes.once_per_series import once_per_series
 
 ALIKE = 0.5  # unit: half as high, and half as wide; a tail that falls off by any usual law has more of these than of the height itself
 PARTS, IN = 4, 3  # quarters of the run, and how many of them have to show one
@@ -19,10 +20,17 @@ def like_it(y: Floats, e: Excursion) -> int:
     """How many other excursions of a scaled series that come back are at least half as high and half as wide; 0 where they are few,
     or missing in half of the series."""
     until, wide = e.end if e.end is not None else len(y), ALIKE * _width(y, e)
-    others = [o for o in candidates(y) if o.end is not None and (o.end <= e.start or o.start >= until) and o.height >= ALIKE * e.height]
-    at = np.array([o.peak for o in others if _width(y, o) >= wide], np.int64)
-    parts = len(np.unique(at * PARTS // len(y)))
+    start, end, peak, height, width = _shapes(y).T
+    at = peak[((end <= e.start) | (start >= until)) & (height >= ALIKE * e.height) & (width >= wide)]
+    parts = len(np.unique(at.astype(np.int64) * PARTS // len(y)))
     return len(at) if len(at) >= MANY and parts >= IN else 0
+
+
+@once_per_series
+def _shapes(y: Floats) -> Floats:
+    """Start, end, peak, height and width of each excursion that comes back, one a row."""
+    known = [(o.start, o.end, o.peak, o.height, _width(y, o)) for o in candidates(y) if o.end is not None]
+    return np.array(known, np.float64).reshape(-1, 5)
 
 
 def _width(y: Floats, e: Excursion) -> int:
