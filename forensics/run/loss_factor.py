@@ -135,8 +135,9 @@ def _around(loss: Series, rows: Ints, steps: Ints) -> Floats:
     """Median of the three training losses around each evaluation; NaN where none was logged near it."""
     rows = rows[np.argsort(loss.step[rows], kind="stable")]
     at, value = loss.step[rows], np.concatenate([[np.nan], loss.value[rows], [np.nan]])
-    after = np.clip(np.searchsorted(at, steps), 1, max(len(at) - 1, 1))
-    nearest = np.where(steps - at[after - 1] <= at[np.minimum(after, len(at) - 1)] - steps, after - 1, np.minimum(after, len(at) - 1))
+    left = np.clip(np.searchsorted(at, steps) - 1, 0, len(at) - 1)
+    right = np.minimum(left + 1, len(at) - 1)
+    nearest = np.where(steps - at[left] <= at[right] - steps, left, right)
     middle = np.nanmedian(np.stack([value[nearest], value[nearest + 1], value[nearest + 2]]), axis=0)
     return np.where(np.abs(at[nearest] - steps) <= 2 * loss.interval, middle, np.nan)
 

@@ -12,17 +12,8 @@ from forensics.run.once import once
 from forensics.run.series import Floats, Ints, arrays
 from parsers.tables import DOUBTED, WIDEST_ZONE, Run
 
-_SIGNS = (
-    "signal",
-    "scheduler",
-    "exit",
-    "hang",
-    "nccl",
-    "warning",
-    "console",
-    "alive",
-    "heartbeat",
-)  # lines that a job writes while it does no steps
+# lines that a job writes while it does no steps
+_SIGNS = ("signal", "scheduler", "exit", "hang", "nccl", "warning", "console", "alive", "heartbeat")
 SILENCE_SECONDS, SILENCE_TIMES = 120.0, 50.0
 NEAREST_ZONE, HALF_HOUR = 3600.0, 1800.0  # seconds from UTC, and between zones but three (tz database)
 SOON = 300.0  # in which a job that ends says so

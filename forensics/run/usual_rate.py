@@ -39,7 +39,6 @@ _PRETRAINED = lazy_re(
 )
 _ADAPTER = lazy_re(r"(?i)(^|[./_])(lora|peft|adapters?|qlora)([./_]|$)")
 _ADAPTER_SWITCH = lazy_re(r"(?i)^(use_|enable_)?(lora|peft|adapters?)(_r|_rank|_enabled?)?$")
-_INSTALLED = lazy_re(r"(?i)version|^package\.")  # what lies on the machine is no setting of the run
 NO = ("", "0", "0.0", "false", "none", "null", "no", "[]", "{}", "scratch")
 
 
@@ -60,7 +59,7 @@ def is_set(s: Setting) -> bool:
 
 def tuned_by_adapters(run: Run) -> bool:
     """Whether config asks for adapters (LoRA and kin), and no switch turns them off."""
-    found = [s for s in settings.every(run) if _ADAPTER.search(s.key) and not _INSTALLED.search(s.key)]
+    found = [s for s in settings.every(run) if _ADAPTER.search(s.key) and "version" not in s.key.lower()]
     off = any(not is_set(s) and _ADAPTER_SWITCH.search(s.key.rpartition(".")[2]) for s in found)
     return not off and any(is_set(s) for s in found)
 

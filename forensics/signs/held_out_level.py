@@ -55,14 +55,16 @@ def eval_left_behind(s: Symptoms) -> Sign:
     """Training loss ends at less than a hundredth of the evaluation loss, which still is more than half of what training began with: what was learnt
     is the training set, whether the evaluation turns up or only stands still."""
     train, x = series(s.run, "loss.train"), held.evaluations(s.run)[1]
-    if train is None or len(x) < held.FIFTHS:
-        return cannot_tell(NO_TRAIN if train is None else f"fewer than {held.FIFTHS} evaluation losses were logged.")
+    if train is None or len(x) < FIFTHS:
+        return cannot_tell(NO_TRAIN if train is None else f"fewer than {FIFTHS} evaluation losses were logged.")
     if (by_heart := training_learnt_by_heart(s)).state != SEEN:
         return by_heart
     first, last = first_level(train.value[train.usable]), held.level_at(train, int(train.step[-1]), EARLY_ONES)
+    if last is None:
+        return cannot_tell("no training loss was logged near the end of the run.")
     end = float(np.median(x[-EARLY_ONES:]))
     text = f"Training loss goes from {first:.4g} to {last:.3g}, and the evaluation loss ends at {end:.4g}"
-    if last is None or last >= APART * end or end <= HALF * first:
+    if last >= APART * end or end <= HALF * first:
         return absent(f"{text}.")
     below = train.step[train.usable & (train.value < APART * end)]
     return seen(f"{text}: {end / last:.0f} times as much." if last > 0 else f"{text}.", first=int(below[0]), last=int(train.step[-1]))

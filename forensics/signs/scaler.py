@@ -69,18 +69,20 @@ def overflows_to_the_end(s: Symptoms) -> Sign:
     norm, skips = series(s.run, "grad.norm"), series(s.run, "skip.count")
     if not not_finite.routine(s.run):
         return does_not_arise("neither config nor log has a loss scale that could overflow.")
-    told = [(norm, (~np.isfinite(norm.value)).astype(float), "reports have a gradient norm that is not finite")] if norm is not None else []
+    told = (
+        [(norm, (~np.isfinite(norm.value)).astype(float), 1, "reports have a gradient norm that is not finite")] if norm is not None else []
+    )
     if skips is not None and len(skips) and skips.interval > 1 and (skips.value <= skips.interval).all():  # counted anew in each report
-        told += [(skips, skips.value / skips.interval, f"times {skips.interval} updates were skipped")]
-    long = [(x, sick, how) for x, sick, how in told if int(x.alive.sum()) >= LONG]
+        told += [(skips, skips.value / skips.interval, skips.interval, "updates were skipped")]
+    long = [t for t in told if int(t[0].alive.sum()) >= LONG]
     if not long:
         return cannot_tell(f"neither the gradient norm nor skipped updates were logged {LONG} times.")
     texts, enough = [], HALF if scale_static(s).state == SEEN else NEARLY_ALL
-    for x, sick, how in long:
+    for x, sick, each, how in long:
         rows = np.flatnonzero(x.alive)
         late = rows[x.step[rows] >= x.step[rows[0]] + SEARCH * (x.step[rows[-1]] - x.step[rows[0]])]
         last = late[-max(len(late) // 10, 1) :]
-        texts.append(f"after the first tenth of the run {sick[late].sum():.3g} of {len(late)} {how}")
+        texts.append(f"after the first tenth of the run {sick[late].sum() * each:.0f} of {len(late) * each} {how}")
         if sick[late].mean() >= enough and sick[last].mean() >= enough:
             at = int(late[np.argmax(sick[late])])
             return seen(f"Overflow to the end: {texts[-1]}.", where=x.place(s.run, at), first=int(x.step[at]), last=int(x.step[rows[-1]]))
