@@ -1,4 +1,5 @@
-"""A schedule that runs too slow: the run is over while the rate still warms up, or has not come down as config says it should."""
+"""A schedule that runs too slow or too fast: the rate still warms up when the run is over, or has not come down; or its warmup ends long before
+config ends it."""
 
 from __future__ import annotations
 
@@ -15,11 +16,12 @@ from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 SUBJECT = "learning_rate"  # the other half of it
-EFFECTS = {"schedule_runs_slow": "lr"}  # a symptom of its own, for which there is no detector
+EFFECTS = {"schedule_runs_slow": "lr", "warmup_ends_early": "lr"}  # symptoms of their own, for which there is no detector
 
 FEW, MANY = 8, 20  # bound: rates that show a path; that show a straight line from one end of a run to the other
 TWICE = 2.0  # unit: the smallest accumulation or number of processes, which is the least a wrong unit makes of a step
 HALF, TENTH = 0.5, 0.1  # of the peak; bound: half of the way of a warmup or a decay, and what a decay leaves at most where it is through
+ALIKE = 0.25  # share by which a factor misses the accumulation: one value in between two that were logged
 STRAIGHT = 0.01  # of the last rate; bound: three digits of a console, and rates of steps counted from 0 or 1
 
 _RANGE_TEST = lazy_re(r"(?i)(lr|rate)s?[_ -]?(find|range|test|sweep)|range[_ -]?test")  # it rises to the end on purpose (arXiv 1506.01186)
@@ -44,6 +46,31 @@ def schedule_runs_slow(s: Symptoms) -> Sign:
     if not over and _rises(x):
         return cannot_tell("whether the run was over is not known, and the rate still rises at the end of the log.")
     return absent(f"The learning rate peaks at {x.max():.3g} and stands at {x[-1]:.3g} at the end of the log.", where=where)
+
+
+def warmup_ends_early(s: Symptoms) -> Sign:
+    """The rate is at its peak before half of the configured warmup: a scheduler that is stepped for each micro-batch or each process. Told where the
+    steps of the log are those of config: the run reached its planned length in them, or the factor is that of the accumulation."""
+    lr, told = series(s.run, "lr"), settings.setting(s.run, "warmup_steps")
+    length = _steps(told)
+    if lr is None or lr.usable.sum() < FEW:
+        return cannot_tell(f"{NOT_LOGGED}." if lr is None else f"fewer than {FEW} learning rates were logged.")
+    if told is None or length is None:
+        return cannot_tell("config does not say how many steps the warmup takes.")
+    kind = settings.setting(s.run, "schedule")
+    if plan.unit(s.run) == "epoch" or len(s.run.attempts) > 1 or (kind is not None and any(c in str(kind.value).lower() for c in CYCLES)):
+        return does_not_arise("the log counts epochs, the run was restarted, or the schedule begins again by itself.")
+    step, x = lr.step[lr.usable], lr.value[lr.usable]
+    top = int(np.argmax(x))
+    where = lr.place(s.run, int(np.flatnonzero(lr.usable)[top]))
+    over = int(step[min(top + 1, len(step) - 1)])  # by then: the peak may lie behind the highest rate that was logged
+    text = f"The warmup of the learning rate is over by step {step[top]}, and config gives it {length:g} steps ({told.where})"
+    if top == 0 or over >= length / TWICE:
+        return absent(f"{text}.", where=where)
+    factor, accumulation = length / max(int(step[top]), 1), settings.number(s.run, "accumulation") or 1
+    if not plan.reached(s.run) and abs(accumulation / factor - 1) > ALIKE:
+        return cannot_tell("whether the log counts the steps that config means is not known: the run did not reach its plan in them.")
+    return seen(f"{text}: the schedule runs some {factor:.2g} times too fast.", where=where, first=int(step[0]), last=int(step[top]))
 
 
 def _rises(x: Floats) -> bool:
