@@ -41,8 +41,3 @@ def interval(run: Run) -> int:
     step = arrow.known(run.tables["metrics"]["step"])
     gaps = np.diff(np.unique(step[-20000:]))
     return max(int(np.median(gaps)), 1) if len(gaps) else 1
-
-
-def widest_gap(run: Run) -> int:
-    """The most steps from one that is logged to the next: so many may follow the last one, which a log does not show."""
-    return int(np.diff(arrow.distinct(run.tables["metrics"]["step"])).max(initial=1))

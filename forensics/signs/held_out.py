@@ -18,7 +18,6 @@ from forensics.run.series import Series, parts, series
 from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN, eval_at_chance_throughout, eval_never_better
 from forensics.signs.held_out_decoded import nothing_decoded_right
 from forensics.signs.held_out_level import BY_HEART
-from forensics.signs.held_out_sets import one_evaluation_steps_alone
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 from parsers.tables import Run
 
@@ -72,8 +71,6 @@ def eval_turned_up(s: Symptoms) -> Sign:
         others = [
             p for p in parts(s.run, "loss.eval") if p.tag != tag and "train" not in p.tag.lower()
         ]  # that falls where it is learnt by rote
-        if (alone := one_evaluation_steps_alone(s)).state == SEEN:
-            return absent(f"{alone.text} That is no turn.", [f])
         worse = [d for d in s.of(OneSet) if d.facts.tag == tag]
         if others and worse and not _far_below(s.run, others):
             return absent(f"{worse[0].title}: evaluation as a whole does not turn up.", worse)

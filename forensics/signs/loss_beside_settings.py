@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from forensics.run import settings
-from forensics.run.boosting import boosted
 from forensics.run.evaluations import outcomes
 from forensics.run.inputs import is_policy
 from forensics.run.plan import planned_steps
@@ -14,11 +13,15 @@ from forensics.run.usual_rate import family
 from forensics.signs import configured, learning_rate, loss_level
 from forensics.signs.loss_shape import loss_diverged
 from forensics.signs.sign import ABSENT, SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.lazy_regex import lazy_re
 from parsers.loss_names import is_likelihood
 
 EFFECTS = {"setting_holds_loss_up": "config"}  # a symptom of its own, for which there is no detector
 SUBJECT = "configured"
 HALF = 0.5  # bound: of the first loss, below which loss_fell_little is not seen; of the planned steps
+_TREES = lazy_re(
+    r"(?i)(^|[./])(num_leaves|max_leaves|max_depth|min_child_weight|min_data_in_leaf|min_child_samples|min_samples_leaf|n_estimators)$"
+)
 
 
 def smoothing_costs_half(s: Symptoms) -> Sign:
@@ -42,7 +45,7 @@ def smoothing_costs_half(s: Symptoms) -> Sign:
 
 def rounds_cannot_reach(s: Symptoms) -> Sign:
     """Boosting ends after so few rounds that its rate leaves more than half: each takes a rate's share of what is left (Friedman 2001, section 5)."""
-    if not boosted(s.run):
+    if not any(_TREES.search(x.key) for x in settings.every(s.run)) or settings.setting(s.run, "batch_size"):
         return does_not_arise("config names no trees, which boosting would add up.")
     told = next(iter(settings.named(s.run, "eta")), None) or settings.setting(s.run, "lr")
     rate = settings.as_number(told.value) if told else None
