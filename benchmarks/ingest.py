@@ -3,9 +3,9 @@
     python benchmarks/ingest.py [--quick] [--only WORD] [--rounds N] [--folder KEEP] [--markdown docs/speed.md]
 
 Each reading is a process of its own. CPU time is user and system of that process and of those it starts, from after the
-imports to when all numbers are in memory, and in the rows of whole processes from the interpreter's start; the order turns from round to round. A ratio is of two readings of one round;
-the table shows the median of the rounds, and the least and the most. Before any ratio is printed, all readers of a
-workload must agree on how many numbers there are and on their sum.
+imports to when all numbers are in memory, and in the rows of whole processes from the interpreter's start; the order turns
+from round to round. A ratio is of two readings of one round; the table shows the median of the rounds, and the least and
+the most. Before any ratio is printed, all readers of a workload must agree on how many numbers there are and on their sum.
 """
 
 from __future__ import annotations

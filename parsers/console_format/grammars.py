@@ -15,9 +15,8 @@ NUM = (
 _WRAPPED = lazy_re(r"(?:(?:np|torch|jnp|numpy)\.)?(?:(?:b?float|int)(?:16|32|64)|tensor|array)\($")
 EVAL = {w: w for w in vocabulary.EVALUATION} | {"validate": "validation", "validating": "validation", "evaluate": "evaluation"}
 EVAL |= {"evaluating": "evaluation", "testing": "test"}  # as the line says it -> as it is put before the line's tags
-_STEP = {*vocabulary.STEP, "up"} - {
-    *vocabulary.BATCH_NUMBER
-}  # sizes of batches are printed like their numbers; "Up. 20" is Marian's update
+# "Up. 20" is Marian's update; sizes of batches are printed like their numbers
+_STEP = {*vocabulary.STEP, "up"} - {*vocabulary.BATCH_NUMBER}
 _PLACES = _STEP | {*vocabulary.EPOCH} | vocabulary.THROUGH_THE_RUN
 _PLURAL = {"steps", "iters", "iterations", "updates"}  # behind other settings: how many there will be
 _EPOCH = {*vocabulary.EPOCH, "ep"}

@@ -55,16 +55,8 @@ _TWO = lazy_re(r"\[ *(\d+) */ *\d+ *\] *\[ *(\d+) */ *(\d+) *\]")
 _LLM_C = {"tel": "test loss", "trl": "train loss", "eval": "hellaswag acc"}
 SKIP = lazy_re(r"(?i)^(?:eta|v_num|remaining(?: time)?|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank)$")
 _TRAINING = {"train", "training", *EVAL}
-_RATES = (
-    "tok/s",
-    "tok/sec",
-    "tokens/s",
-    "tokens/sec",
-    "words/s",
-    "words/sec",
-    "samples/s",
-    "samples/sec",
-)  # units that say what is measured
+# units that say what is measured
+_RATES = tuple(what + per for what in ("tok", "tokens", "words", "samples") for per in ("/s", "/sec"))
 _MOST_NUMBERS = 1000  # a line of more is a printed tensor, not a report
 
 Token = tuple[re.Match[str], str]  # a number, and the text since the one before

@@ -2,7 +2,7 @@
 
 - The last line of comment before the numbers names the columns, by commas, by two or more blanks, or by words: ``# step, loss_pde, loss_bc``. A comment that
   names as many columns further down names those of what follows.
-- Which column is the step is told as in JSON lines. Rows of another width are gaps; a last line without its end may be cut and is left out where it is shorter.
+- Which column is the step is told as in JSON lines. Rows of another width are gaps, and so is a last line that lacks its line end and is shorter than all others.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from parsers.lazy_regex import lazy_re
 from parsers.records import cells, line_blocks
+from parsers.records.gaps import GapList
 from parsers.records.gpu_monitor_rows import dmon_columns
 from parsers.records.json_rows import Log
 from parsers.tables import HEAD_BYTES, Gap, Note
@@ -42,7 +43,7 @@ def claims(path: Path, head: bytes) -> bool:
 
 def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     """Metric rows in file order. Raises OSError only."""
-    log, names, comment = Log(), list[str](), ""
+    log, gaps, names, comment, shortest = Log(), GapList(), list[str](), "", 0
     for block in line_blocks.blocks(path):
         if isinstance(block, Gap):
             yield block
@@ -50,7 +51,8 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
         at, data = block
         rows: list[dict[str, float]] = []
         places: list[int] = []
-        for n, line in enumerate(data.decode("utf-8", "replace").splitlines(), start=at):
+        *lines, torn = data.decode("utf-8", "replace").split("\n")
+        for n, line in enumerate([*lines, torn] if torn else lines, start=at):
             if not line.strip() or line.startswith("#"):
                 comment = line if line.strip() else comment
                 continue
@@ -58,11 +60,15 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
             if values is not None and comment:
                 names, comment = _names(comment, len(values)) or names, ""
             if values is None or len(values) != len(names):
-                yield Gap(f"line {n}", f"not the {len(names)} numbers that the comment above names", 1)
-                continue
-            rows.append(dict(zip(names, values, strict=True)))
-            places.append(n)
+                gaps.add(n, f"not the {len(names)} numbers that the comment above names", 1)
+            elif n == at + len(lines) and len(line) < shortest:
+                gaps.add(n, "the last line is cut off", 1)
+            else:
+                rows.append(dict(zip(names, values, strict=True)))
+                places.append(n)
+                shortest = min(shortest or len(line), len(line))
         yield from log.add(rows, places)
+    yield from gaps.told()
     yield from log.finish()
 
 

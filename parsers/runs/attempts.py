@@ -84,7 +84,8 @@ def _attempts(cut: list[Segment], formats: dict[str, str]) -> list[Attempt]:
     one_each = [s for s in cut if s.span.first == s.span.last and series_name(s.source, s.span.first)]
     if len({s.span.first for s in one_each}) == len(one_each) > 1:  # a file for each epoch
         found.append(one_each)
-        cut = [s for s in cut if id(s) not in set(map(id, one_each))]
+        taken = set(map(id, one_each))
+        cut = [s for s in cut if id(s) not in taken]
     for s in sorted((s for s in cut if s.span.times), key=lambda s: (_sparse(s), s.span.times, s.order)):
         free = [a for a in found if not _of(a, s.source)]
         match = next((a for a in free if _one_life(a, s)), None) or next((a for a in free if _complement(a, s)), None)

@@ -25,8 +25,6 @@ _STAMPED = lazy_re(r"(?i)[A-Z][a-z]{2}\d{2}_\d{2}-\d{2}-\d{2}_.*|\d{8}[-_T]?\d{4
 _ELASTIC_TRY = lazy_re(r"attempt_\d{1,9}")  # torchrun --log-dir: <run id>_<random>/attempt_0/<rank>
 _ELASTIC_ID = lazy_re(r"\w{1,200}_\w{8}")
 _WANDB_RUN = lazy_re(r"(?:offline-|dry)?run-\d{8}_\d{6}-(\w+)")
-
-
 _NUMBERED = lazy_re(r"(.*[_-])(\d{1,9})\.\w+")
 
 

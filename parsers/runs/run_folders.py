@@ -140,7 +140,7 @@ def counted_otherwise(a: Unit, b: Unit) -> bool:
     return any(k.startswith("loss.") and (same_sequence(one[k], two[k]) or one_step_apart(one[k], two[k])) for k in shared(a, b))
 
 
-def of_epochs(a: Unit, b: Unit) -> bool:
+def sums_up_epochs(a: Unit, b: Unit) -> bool:
     """Does one of them have a row an epoch, of the run that the other logs step by step?"""
     if epoch_files.counts_epochs(a.files) == epoch_files.counts_epochs(b.files):
         return False

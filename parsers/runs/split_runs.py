@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from parsers import rank_names
 from parsers.runs.assemble import FileRead, Group, parts
 from parsers.runs.homes import TRACKERS, home, inside, nearness, run_id
-from parsers.runs.run_folders import Unit, counted_otherwise, is_copy, of_epochs, shared, units
+from parsers.runs.run_folders import Unit, counted_otherwise, is_copy, shared, sums_up_epochs, units
 from parsers.runs.spans import goes_on
 
 
@@ -93,7 +93,7 @@ def _conflict(a: Unit, b: Unit) -> bool:
     copy = is_copy(a, b)
     if copy or (a.format != b.format and (inside(a.home, b.home) or inside(b.home, a.home)) and counted_otherwise(a, b)):
         return False
-    return (copy is False or a.home != b.home) and not (a.home == b.home and of_epochs(a, b))
+    return (copy is False or a.home != b.home) and not (a.home == b.home and sums_up_epochs(a, b))
 
 
 def _continued(a: Unit, b: Unit) -> bool:

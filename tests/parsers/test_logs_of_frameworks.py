@@ -115,6 +115,14 @@ def test_a_table_below_a_comment(tmp_path: Path) -> None:
     assert list(zip(pde["step"].to_pylist(), pde["value"].to_pylist(), strict=True))[:2] == [(0, 2.0), (50, 1.0)]
 
 
+def test_a_table_that_was_cut_off(tmp_path: Path) -> None:
+    rows = [f"{i} {1 / (1 + i):.6e}" for i in range(20)]
+    odd = ["7 0.1 0.2"] * 3
+    run = read(tmp_path, "loss.dat", "# step, loss\n" + "\n".join([*rows, *odd, "8 1.1"]))
+    assert run.tables["metrics"]["step"].to_pylist() == list(range(20))
+    assert [(g.at, g.lost) for g in run.gaps] == [("line 22", 3), ("line 25", 1)]
+
+
 def test_columns_named_by_words_and_named_again(tmp_path: Path) -> None:
     rows = "".join(f"{i} {3 - i / 10:.3f} {0.001}\n" for i in range(8))
     run = read(tmp_path, "history.txt", f"# epoch train_loss lr\n{rows}# epoch train_loss val_loss\n8 2.0 2.1\n9 1.9 2.2\n")
