@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from reports import do_next, first_screen, text_format
+from reports.clues import said_once
 from reports.schema import complete
 from reports.text_format import cut, one_line
 
@@ -138,7 +139,7 @@ def cause(case: Case, id: str) -> str | None:
     h = next((h for h in full["hypotheses"] if h["id"] == id), None)
     if h is None:
         return None
-    clues = sorted((c for c in h["clues"] if c["weight"]), key=lambda c: -abs(c["weight"]))[:CLUES]
+    clues = sorted((c for c in said_once(h["clues"]) if c["weight"]), key=lambda c: -abs(c["weight"]))[:CLUES]
     ruled = h.get("ruled_out")
     head = [_cause(h), "ruled out by the author" if ruled else "", text_format.steps(h["steps"])]
     head += [f"what settles it: {_said(h['settle'], 300)}"] if h["settle"] else []

@@ -7,10 +7,10 @@ from typing import Any
 from markupsafe import Markup
 
 from reports import scales, text_format
+from reports.clues import SILENT, is_silent, said_once, weight
 from reports.labels import pct, tag
 
 LEAST, MOST = 0.01, 6  # probability and number of the causes that are shown one by one
-SILENT = "Cannot tell: "  # how a sign begins that the run has no data for
 
 
 def weighs(case: dict[str, Any]) -> dict[str, list[tuple[dict[str, Any], float]]]:
@@ -20,7 +20,7 @@ def weighs(case: dict[str, Any]) -> dict[str, list[tuple[dict[str, Any], float]]
         for c in h["clues"]:
             for i in dict.fromkeys(c["findings"]):
                 known = out.setdefault(i, {})
-                known[h["id"]] = (h, known.get(h["id"], (h, 0.0))[1] + _weight(c))
+                known[h["id"]] = (h, known.get(h["id"], (h, 0.0))[1] + weight(c))
     return {i: [pair for pair in known.values() if pair[1]][:4] for i, known in out.items()}
 
 
@@ -30,7 +30,7 @@ def causes(case: dict[str, Any]) -> list[dict[str, Any]]:
     for h in case["hypotheses"]:
         total = 0.0
         for c in h["clues"]:
-            total += _weight(c)
+            total += weight(c)
             sums.append(total)
     sums += [s for h in case["hypotheses"] if (s := scales.value(h.get("score"))) == s]
     lo, hi = min(sums), max(sums)
@@ -42,15 +42,15 @@ def causes(case: dict[str, Any]) -> list[dict[str, Any]]:
     out = []
     for rank, h in enumerate(case["hypotheses"]):
         at, rows = 0.0, []
-        told = _joined([c for c in h["clues"] if not _silent(c)])
+        told = said_once([c for c in h["clues"] if not is_silent(c)])
         for i, c in enumerate(told):
             if i and c.get("part") == "replay" and told[i - 1].get("part") != "replay":
                 rows.append({"subtotal": at, "bar": _bar(x, marks, None, 0.0, at)})
-            start, at = at, at + _weight(c)
+            start, at = at, at + weight(c)
             rows.append({"clue": c, "sum": at, "bar": _bar(x, marks, c, start, at, last=i + 1 == len(told))})
         score = scales.value(h.get("score"))
         score = at if score != score else score
-        silent = list(dict.fromkeys(str(c["text"]).removeprefix(SILENT).rstrip(".") for c in h["clues"] if _silent(c)))
+        silent = list(dict.fromkeys(str(c["text"]).removeprefix(SILENT).rstrip(".") for c in h["clues"] if is_silent(c)))
         likely = rank == 0 or (scales.value(h.get("probability")) >= LEAST and rank < MOST)
         out.append(
             {
@@ -64,29 +64,6 @@ def causes(case: dict[str, Any]) -> list[dict[str, Any]]:
             }
         )
     return out
-
-
-def _joined(clues: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What is said twice, once with how common the cause is where that is seen, as one row with both weights."""
-    out: list[dict[str, Any]] = []
-    for c in clues:
-        text = str(c.get("text")).rstrip(".")
-        twin = next((o for o in out if o.get("part", "log") == c.get("part", "log") and str(o.get("text")).startswith(f"{text}. ")), None)
-        if twin is None:
-            out.append(dict(c))
-        else:
-            twin["weight"] = _weight(twin) + _weight(c)
-    return out
-
-
-def _silent(clue: dict[str, Any]) -> bool:
-    """Whether a clue weighs nothing because the run cannot tell."""
-    return not _weight(clue) and str(clue.get("text")).startswith(SILENT)
-
-
-def _weight(clue: dict[str, Any]) -> float:
-    w = clue.get("weight")
-    return float(w) if isinstance(w, (int, float)) else 0.0
 
 
 def _bar(x: scales.Scale, marks: list[float], clue: Any, start: float, end: float, last: bool = False) -> Markup:

@@ -12,6 +12,7 @@ from typing import Any
 
 from reports import attempt_table, checkpoint_table, do_next, first_rows, first_screen, recipe_table, run_list, text_format
 from reports import replay_section as replayed
+from reports.clues import said_once
 from reports.schema import complete
 from reports.text_format import decibans, number
 
@@ -139,7 +140,7 @@ def _causes(case: Case) -> str:
             sure = f"ruled out: {ruled.get('because') if isinstance(ruled, dict) else ruled}"
         line = f"{esc(sure)}. Sum {decibans(h.get('score'))} dB. {esc(text_format.steps(h.get('steps')))}"
         out += ["", f"### {esc(h.get('title'))}", "", line.strip()]
-        clues = [row(decibans(c.get("weight")), esc(c.get("text")), _ids(c.get("findings"))) for c in h["clues"]]
+        clues = [row(decibans(c.get("weight")), esc(c.get("text")), _ids(c.get("findings"))) for c in said_once(h["clues"])]
         out += table((">dB", "clue", "seen in"), clues) if clues else []
         if h.get("settle"):
             out += ["", f"What settles it: {action(h['settle'])}"]

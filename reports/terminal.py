@@ -10,6 +10,7 @@ import textwrap
 from typing import Any
 
 from reports import do_next, first_rows, first_screen, replay_section, text_format
+from reports.clues import said_once, weight
 from reports.schema import complete
 from reports.suspects import how_to_read
 from reports.text_format import one_line
@@ -86,8 +87,7 @@ def _rows(case: Case) -> list[tuple[str, str]]:
         proven = replay_section.logs_alone(case) is not None
         sure = f"proven by replay, {text_format.percent(leader['probability'])}" if proven else first_screen.why(leader)
         rows.append(("Cause", f"{one_line(first_screen.named(case))} ({sure})"))
-        known = [c for c in leader["clues"] if isinstance(c.get("weight"), (int, float)) and c["weight"]]
-        for c in sorted(known, key=lambda c: -abs(c["weight"]))[:3]:
+        for c in sorted(filter(weight, said_once(leader["clues"])), key=lambda c: -abs(weight(c)))[:3]:
             rows.append(("", f"{text_format.decibans(c['weight']):>4}  {one_line(c.get('text', ''))}"))
         others = first_screen.alternatives(case)
         rows.append(("Or else", ", ".join(f"{one_line(h.get('title'))} {text_format.percent(h['probability'])}" for h in others)))

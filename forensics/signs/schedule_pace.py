@@ -107,7 +107,7 @@ def _straight_up(run: Run, step: Ints, x: Floats, over: bool) -> str:
 
 
 def _still_up(run: Run, step: Ints, x: Floats) -> str:
-    """At the end of the run the rate is within half of its peak, where the configured schedule leaves a tenth."""
+    """The rate never comes down to half of its peak, where the configured schedule leaves a tenth at the end of the run."""
     kind = settings.setting(run, "schedule")
     if kind is None or not isinstance(kind.value, str) or not plan.reached(run) or len(run.attempts) > 1:
         return ""  # what a restart did to the schedule is told by itself
@@ -115,7 +115,8 @@ def _still_up(run: Run, step: Ints, x: Floats) -> str:
     if any(c in word for c in CYCLES):
         return ""
     meant = expected_rate(run, word, step, peak)
-    if meant is None or meant[-1] > TENTH * peak or x[-1] < HALF * peak:
+    came_up = int(np.argmax(x >= HALF * peak))
+    if meant is None or meant[-1] > TENTH * peak or (x[came_up:] < HALF * peak).any():
         return ""
     return (
         f"The learning rate stands at {x[-1] / peak:.0%} of its peak at step {step[-1]}, the end of the run, where the configured schedule "

@@ -63,3 +63,12 @@ def test_a_healthy_and_an_inconclusive_run() -> None:
     healthy, open_ = terminal.render(cases.healthy()), terminal.render(cases.inconclusive())
     assert "Do next  1. Nothing needs doing." in healthy and "Cause" not in healthy
     assert "INCONCLUSIVE: Only 6 loss values" in open_ and "missing: loss.train, loss_scale and sample ids" in open_
+
+
+def test_an_observation_that_is_weighed_twice_stands_there_once() -> None:
+    case = cases.spike()
+    leading, *others = case["hypotheses"]
+    twice = [cases.clue("It jumps. Where that is seen, this cause is common.", 5.0, "a"), cases.clue("It jumps.", 0.5, "a")]
+    case["hypotheses"] = [leading | {"clues": twice}, *others]
+    lines = [x.strip() for x in terminal.render(case).splitlines() if "It jumps" in x]
+    assert lines == ["+5.5  It jumps. Where that is seen, this cause is common."]

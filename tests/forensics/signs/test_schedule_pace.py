@@ -19,6 +19,7 @@ BY_EPOCH = PEAK * (1 + STEP // 200) / 80  # a warmup of 80 steps that makes one 
 LINE = PEAK * STEP / STEP[-1]
 COSINE = PEAK * (1 + np.cos(np.pi * STEP / STEP[-1])) / 2
 HARDLY = PEAK * (1 + np.cos(np.pi * STEP / STEP[-1] / 8)) / 2  # the same, stepped once in eight
+ROUND = PEAK * (1 + np.cos(np.pi * STEP / STEP[-1] * 4.2)) / 2
 CONFIG = {"lr": PEAK, "warmup": 80, "max_steps": 640}
 DONE = [{"kind": "finished", "level": "info", "text": "done", "step": 630}]
 
@@ -43,6 +44,7 @@ DONE = [{"kind": "finished", "level": "info", "text": "done", "step": 630}]
         (HARDLY, CONFIG | {"lr_scheduler_type": "cosine", "min_lr": PEAK / 2}, [], "absent"),
         (HARDLY, CONFIG | {"lr_scheduler_type": "cosine_with_restarts"}, [], "absent"),
         (COSINE, CONFIG | {"lr_scheduler_type": "cosine"}, [], "absent"),
+        (ROUND, CONFIG | {"lr_scheduler_type": "cosine"}, [], "absent"),  # too fast: it came down long ago and rises again
         (np.full(N, PEAK), CONFIG | {"schedule": "constant_with_warmup"}, [], "absent"),
         (LINE[:5], {}, DONE, "cannot tell"),
         (None, CONFIG, DONE, "cannot tell"),
