@@ -170,6 +170,17 @@ def test_a_restart_in_a_sibling_folder_is_joined_where_its_steps_fit(tmp_path: P
     assert run.where(shown.source, shown.at) == "version_1/log.jsonl line 1"
 
 
+def test_a_restart_of_mmengine_is_joined_where_each_launch_has_its_scalars_in_a_folder_of_their_own(tmp_path: Path) -> None:
+    write(
+        tmp_path, a__20260921_142033__20260921_142033_dot_log=printed(range(20, 500, 20)),
+        a__20260921_142033__vis_data__scalars_dot_json=rows(range(20, 500, 20), clock=1.7e9),
+        a__20260921_151638__20260921_151638_dot_log=printed(range(500, 900, 20), seed=1),
+        a__20260921_151638__vis_data__scalars_dot_json=rows(range(500, 900, 20), seed=1, clock=1.7e9 + 900),
+    )  # fmt: skip
+    (run,) = parsers.read_all(tmp_path)
+    assert attempts(run) == [[20, 480], [500, 880]]
+
+
 def test_one_life_that_two_logs_tell_is_one_whatever_their_clocks_say(tmp_path: Path) -> None:
     write(tmp_path, a_dot_jsonl=rows(range(100), clock=1.7e9), b_dot_jsonl=rows(range(100), clock=1.6e9))
     (run,) = parsers.read_all(tmp_path)
