@@ -139,7 +139,7 @@ def _inside_warmup(s: Series, i: int) -> bool:
 
 
 def _stairs(s: Series, i: int) -> bool:
-    """A warmup in stairs, one an epoch: two equal rises or more at even distances, counted from the first row of the attempt."""
+    """A warmup in stairs, one an epoch: two equal rises or more at even distances, counted from the first row of the attempt; the peak may cut the last."""
     rows = np.flatnonzero(s.attempt == s.attempt[i])
     steps, x = s.step[rows], s.value[rows]
     changes = np.flatnonzero(np.diff(x)) + 1
@@ -148,7 +148,8 @@ def _stairs(s: Series, i: int) -> bool:
     if len(rises) < 2 or i not in rows[rises]:
         return False
     gaps, heights = np.diff(steps[[0, *rises]]), x[rises] - x[rises - 1]
-    return bool(np.ptp(gaps) <= 2 * s.interval and np.ptp(heights) <= HEIGHT * heights.max())
+    least = heights[:-1].min() if x[rises[-1]] >= x.max() else heights.min()
+    return bool(np.ptp(gaps) <= 2 * s.interval and heights.max() - least <= HEIGHT * heights[:-1].max())
 
 
 def _ramp(s: Series, i: int) -> bool:

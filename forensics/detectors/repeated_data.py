@@ -13,7 +13,7 @@ How it decides
 
 Cannot tell
     With neither a restart nor a manifest; without a manifest where fewer than a dozen values follow it (48, where the data do not begin with the first batch), where the offset is no
-    multiple of the logging interval, or where batches are so large that all are alike. Data that were skipped and never seen
+    multiple of the logging interval, where a loss is the mean of an epoch, or where batches are so large that all are alike. Data that were skipped and never seen
     leave no trace in the loss.
 
 Folklore
@@ -32,6 +32,7 @@ from forensics.batches.recurrence import epochs_of
 from forensics.batches.resume_data import Change
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
+from forensics.run import plan
 from forensics.run.series import series
 from parsers.tables import Run
 
@@ -70,7 +71,8 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     named = {a for a, _ in batches}
     restarts = range(1, len(run.attempts))
-    by_loss = [a for a in restarts if a not in named and s is not None][:MOST]
+    a_batch = s is not None and not plan.counts_epochs(run) and plan.unit(run) != "epoch"  # an epoch's mean is of no batch
+    by_loss = [a for a in restarts if a not in named and a_batch][:MOST]
     for attempt in restarts:
         if attempt in named:
             found = resume_data.by_samples(batches, attempt, length)

@@ -75,7 +75,7 @@ def detect(run: Run) -> Iterator[Finding]:
     low = np.flatnonzero(x[top:] <= least + LOW * (peak - least))
     floor = _floor(x[top:])
     first_low = int(low[0]) if len(low) else floor
-    if first_low is None or peak <= 0:
+    if first_low is None or peak <= 0 or _is_stair(x[top : top + first_low + 1]):
         return
     end = int(step[top + first_low])
     if _is_configured(run, end, int(step[top]), s.interval):
@@ -101,11 +101,22 @@ def _begins_attempt(s: Series, rows: np.ndarray, i: int) -> bool:
 
 def _floor(x: np.ndarray) -> int | None:
     """The row from which on the rate stands at one value to the end, after a decay in many strides to less than half of the peak."""
-    moves = np.abs(np.diff(x)) > 1e-3 * np.abs(x[:-1])  # a console prints four digits
-    if moves.sum() < STRIDES or x[-1] > HALF * x.max():
+    moves = _moves(x)
+    if len(moves) < STRIDES or x[-1] > HALF * x.max():
         return None
-    floor = int(np.flatnonzero(moves)[-1]) + 1
+    floor = int(moves[-1]) + 1
     return floor if len(x) - floor >= STANDS else None
+
+
+def _is_stair(x: np.ndarray) -> bool:
+    """Whether the rate came down in a few strides and stood before the last of them: a step schedule, whose last stair has no end."""
+    moves = _moves(x)
+    return 0 < len(moves) < STRIDES and int(moves[-1]) - int(moves[-2] if len(moves) > 1 else -1) >= STANDS
+
+
+def _moves(x: np.ndarray) -> np.ndarray:
+    """Rows after which the rate changes by more than what a console that prints four digits rounds away."""
+    return np.flatnonzero(np.abs(np.diff(x)) > 1e-3 * np.abs(x[:-1]))
 
 
 def _is_configured(run: Run, end: int, top: int, interval: int) -> bool:

@@ -80,8 +80,8 @@ class Words:
         body = body[1:] if len(body) < len(text) and body[:1] == " " else body  # "[rank3]:   File ..."
         begin = TRACEBACK.search(text)
         if begin is not None and not re.search(r"['\"]", text[begin.end() :]):
-            if running is not None:
-                self.close(rank, step)
+            if running is not None and running.lines:
+                self.close(rank, step)  # with no line of its own yet, two threads write over each other
             self.tracebacks[rank] = Traceback(where, "WARNING" in text[:200] or _GOES_ON.match(above) is not None)
             return True
         if running is None and FRAME.match(body) is not None and ", in " in body:

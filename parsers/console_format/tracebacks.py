@@ -27,6 +27,7 @@ class Traceback:
             return False
         if (m := FRAME.match(text)) is not None:
             self.frame = f"{m[1]}:{m[2]}" + (f" in {m[3]}" if m[3] else "")
+            self.handled = self.handled or m[3] == "_bootstrap_inner"  # the first frame of every thread but the main one
             if not self.phase and m[3] and known().phase.search(m[3]):
                 self.phase = self.frame
             return True

@@ -67,6 +67,12 @@ def test_the_detector_names_the_first_batch() -> None:
     assert [f.facts.from_start for f in found] == [True]
 
 
+def test_the_mean_of_an_epoch_is_of_no_batch() -> None:
+    values = course(hardness(1, from_start=True), 0.01, 1)
+    run = run_of({"loss.train": values, "epoch": np.arange(66.0)}, attempts=[0] * 40 + [1] * 26)
+    assert list(detect(run)) == []
+
+
 @pytest.mark.parametrize("few", [5, 2])
 def test_too_few_values_say_nothing(few: int) -> None:
     values = course(hardness(1, 40 + few, from_start=True), 0.01, 1)

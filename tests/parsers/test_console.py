@@ -544,6 +544,14 @@ def test_a_traceback_that_ends_no_process_is_a_warning(tmp_path: Path, above: st
     assert [e["level"] for e in tables["events"] if e["kind"] == "traceback"] == [level]
 
 
+def test_a_thread_is_known_by_its_first_frame_where_two_write_over_each_other(tmp_path: Path) -> None:
+    head, frame = "Traceback (most recent call last):\n", '  File "/x/threading.py", line 1016, in _bootstrap_inner\n    self.run()\n'
+    tables, _, _ = log(tmp_path, f"step 1 loss 2.0\nstep 2 loss 1.0\nEnd training...\n{head}{head}{frame}OSError: handle is closed\n")
+    assert [(e["kind"], e["level"]) for e in tables["events"] if e["kind"] in ("traceback", "finished")] == [
+        ("finished", "info"), ("traceback", "warning"),
+    ]  # fmt: skip
+
+
 def test_a_step_a_split_and_its_loss(tmp_path: Path) -> None:
     text = (
         "0 val 11.2355\n0 hella 0.2463\n" + "".join(f"{i} train {11 - i / 10:.6f}\n" for i in range(6)) + "5 val 10.9000\n10 val 10.1000\n"

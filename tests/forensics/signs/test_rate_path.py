@@ -41,6 +41,8 @@ def of(name: str, lr: Any, more: Sequence[Finding] = (), *, attempts: list[int] 
     [
         ("rate_jumped", JUMP, SEEN), ("rate_jumped", COSINE, ABSENT), ("rate_jumped", None, CANNOT_TELL),
         ("rate_follows_its_schedule", COSINE, SEEN), ("rate_follows_its_schedule", JUMP, ABSENT), ("rate_follows_its_schedule", None, CANNOT_TELL),
+        ("rate_jumped", np.select([np.arange(N) < 80, np.arange(N) < 160], [8e-4, 1.5e-3], 2e-3), ABSENT),  # stairs up to the peak, which cuts the last
+        ("rate_jumped", np.select([np.arange(N) < 80, np.arange(N) < 160], [8e-4, 1.5e-3], 3e-3), SEEN),
         ("rate_constant", FLAT, SEEN), ("rate_constant", COSINE, ABSENT), ("rate_constant", None, CANNOT_TELL),
     ],
 )  # fmt: skip
@@ -96,6 +98,13 @@ def test_the_end_of_the_schedule() -> None:
         (FLAT, {"max_steps": 4000}),
     ):
         assert of("schedule_ends_early", lr, **config).state == CANNOT_TELL
+
+
+def test_the_last_stair_of_a_step_schedule_has_no_end() -> None:
+    at = np.arange(N)
+    assert of("schedule_ends_early", np.where(at < 200, 1e-3, 5e-6), max_steps=N).state == ABSENT
+    assert of("schedule_ends_early", np.select([at < 100, at < 200], [1e-3, 1e-4], 5e-6), max_steps=N).state == ABSENT
+    assert of("schedule_ends_early", np.select([at < 3, at < 6], [1e-3, 4e-4], 0.0), max_steps=N).state == SEEN  # it stood nowhere before
 
 
 def test_a_warmup_that_a_restart_began_anew_is_no_end_of_the_schedule() -> None:
