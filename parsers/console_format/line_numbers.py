@@ -205,10 +205,17 @@ class _Scan:
         if unit:
             return ""
         if role and m["num"][0] != "-" and whole(m["num"]) is not None and not (self.line.braces and "." in m["num"]):
+            if role == "step" and self._counts_batches():
+                return "global"
             new = role == "global" or (role in {"step", "epoch"} and role not in self.found)
             return role if new else "skip"
         before_fraction = i + 1 < len(self.tokens) and self.tokens[i + 1][0]["frac"]
         return "epoch" if key.lower() in _TRAINING and before_fraction else ""  # timm
+
+    def _counts_batches(self) -> bool:
+        """Whether what was taken for the step is a batch of how many: a step named beside it is another count, and the better one."""
+        at = self.found.get("step")
+        return at is not None and role_of(self.line.fields[at].tag, "", False) == "batch"
 
     def _place(self, where: str, key: str, span: tuple[int, int]) -> None:
         fields = self.line.fields

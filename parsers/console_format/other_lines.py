@@ -19,7 +19,7 @@ _BATCH = lazy_re(r"\b(?P<key>shards?|files|ids|sample_ids|samples|indices|doc_id
 _BATCH_STEP = lazy_re(r"^(?>.*?\bbatch\b).*?\b(?:step|iter|iteration)[= :]++(\d{1,15})\b")
 _WITH_IDS = lazy_re(
     r"(?:(?<!\s)\s++|[,;|]\s*+)?['\"]?\b(?P<key>(?:batch_)?(?:sample|example|doc|document|data|row|item|instance|record)_?(?:ids?|idxs?|indices|indexes)"
-    r"|batch_(?:ids?|indices)|indices|shards?|files)\b['\"]?\s*+[:=]\s*+[\[(]{1,4}(?P<list>[^\[\]()]*+)[\])]"
+    r"|batch_(?:ids?|indices)|ids|indices|shards?|files)\b['\"]?\s*+(?:[:=]\s*+)?[\[(]{1,4}(?P<list>[^\[\]()]*+)[\])]"
 )
 _STEP = lazy_re(r"(?i)\b(?:(?:global|train|optimizer)[_ ]?)?(?:step|iteration|iter|update)\b['\"]?\s*+(?:[:=#]\s*+)?(\d{1,15})\b")
 _WORD = lazy_re(r"'[^']*'|\"[^\"]*\"|[^,\s]+")

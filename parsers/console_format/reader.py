@@ -16,6 +16,7 @@ from parsers.lazy_regex import lazy_re
 from parsers.tables import Gap, Rows
 
 MAX_SEGMENT = 20_000  # characters
+LABEL = lazy_re(r"\s*(\d{1,5}):(?: |$)")  # srun -l: the task that wrote the line; a blank follows, and no minutes of a clock
 _BAR_AND_MORE = lazy_re(r"(.*?\d%\|[^|]*\| *[\d.kM]+/[\d.kM]+ \[[^\[\]]*+\])([A-Za-z{\[*].*)", re.DOTALL)
 _CARETS = lazy_re(r"(\s*[~^]{3,})([^\s~^].*)", re.DOTALL)
 _TOLD = lazy_re(
@@ -56,7 +57,7 @@ class Reader:
             self.line(place, m[2], torn)
             return
         rank = None
-        if self.srun and (m := re.match(r"\s*(\d{1,5}): ?", text)):
+        if self.srun and (m := LABEL.match(text)):
             rank, text = int(m[1]), text[m.end() :]
         front = prefix(text)
         where = Where(place, self._time(front), front.value("rank") if rank is None else rank)

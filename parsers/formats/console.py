@@ -32,7 +32,7 @@ import pyarrow as pa
 from parsers.console_format import envelopes, unwrapped
 from parsers.console_format.event_lines import is_code
 from parsers.console_format.feed import ANSI, feed, flush, says_steps
-from parsers.console_format.reader import Reader
+from parsers.console_format.reader import LABEL, Reader
 from parsers.formats import device_monitor, plain_table, stack_dump
 from parsers.lazy_regex import lazy_re
 from parsers.records import delimited
@@ -62,7 +62,6 @@ _STAMP = lazy_re(
     r"|[IWE]\d{4} )"
 )
 _ASSIGNMENTS = lazy_re(r"\s*[\w.]+[:=]\S+(?:\s+[\w.]+[:=]\S+)*\s*")
-_SRUN = lazy_re(r"\s*(\d{1,5}): ?")
 _KERNEL = lazy_re(r"\[(?: *\d+\.\d{6}|[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ \d\d:\d\d:\d\d \d{4})\] ")
 _SACCT = lazy_re(r"[ |]*JobID\b.*\bState\b")
 
@@ -168,7 +167,7 @@ def _head(path: Path) -> bytes:
 def _srun(text: str) -> bool:
     """Did ``srun -l`` write this log: ``3: `` before nearly every line, the same few numbers again and again?"""
     lines = [s for s in text[:200_000].split("\n")[:400] if s.strip()]
-    ranks = [int(m[1]) for s in lines if (m := _SRUN.match(s))]
+    ranks = [int(m[1]) for s in lines if (m := LABEL.match(s))]
     return len(ranks) > 0.9 * len(lines) > 2 and len(set(ranks)) <= max(1, len(ranks) // 2)
 
 

@@ -341,6 +341,12 @@ def test_ranks_interleaved(tmp_path: Path) -> None:
     assert series(tables, "loss") == [(3, 1.0)]
 
 
+def test_a_clock_in_front_of_each_line_is_no_label_of_srun(tmp_path: Path) -> None:
+    tables, _, _ = log(tmp_path, "".join(f"09:12:{s:02d} step {s} | loss {9 - s}.5\n" for s in range(1, 9)))
+    found = [(r["step"], r["rank"]) for r in tables["metrics"] if r["tag"] == "loss"]
+    assert found == [(s, None) for s in range(1, 9)]
+
+
 def test_program_text_gives_nothing(tmp_path: Path) -> None:
     source = (
         "import torch\nfrom torch import nn\n\nclass Model(nn.Module):\n    def forward(self, x):\n        loss = 0.5\n        step = 3\n"
@@ -579,3 +585,10 @@ def test_a_step_behind_other_words_does_not_count_within_an_epoch(tmp_path: Path
     text = "".join(f"Epoch {e}\nbest score: 0.{n} found at iteration {n} loss 0.5\n" for e, n in ((1, 340), (2, 220), (3, 360)))
     tables, _, _ = log(tmp_path, text)
     assert {r["step"] for r in tables["metrics"]} <= {340, 220, 360}
+
+
+def test_a_step_beside_a_batch_of_how_many_is_the_step_and_a_list_behind_ids_the_samples(tmp_path: Path) -> None:
+    line = "epoch {} batch {}/4 step {} loss {}.25 ids [{}, {}]\n"
+    tables, _, _ = log(tmp_path, "".join(line.format(3 + s // 4, s % 4 + 1, 40 + s, 9 - s, s, s + 70) for s in range(8)))
+    assert [(r["step"], r["value"]) for r in tables["metrics"] if r["tag"] == "loss"] == [(40 + s, 9.25 - s) for s in range(8)]
+    assert [(r["step"], r["sample"]) for r in tables["batches"]][:3] == [(40, "0"), (40, "70"), (41, "1")]
