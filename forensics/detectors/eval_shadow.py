@@ -4,12 +4,12 @@ What it sees
     An evaluation that is too good: as good as training deep in memorization, or far better than another evaluation of the same run.
 
 How it decides
-    A model of text, after at least 5 passes and with a training loss below a quarter of its level at the first evaluation: text
-    cannot be foretold so well, and an evaluation loss within a third of the training loss is a shadow. Any other task may be one
-    that can be learnt exactly, so that evaluation has to lie below training: after 20 passes, with a training loss below a tenth,
-    for the last third of the evaluations, where a config was read that sets no dropout. So is an evaluation that got better, and that a
-    last one on other data exceeds five times (a squared error by its root). A training loss that had fallen below a tenth by the end of the
-    first pass, in which no sample comes twice, is no memory: the task can be learnt exactly, or its targets hardly differ. That is information.
+    A language model, after at least 5 passes and with a training loss below a quarter of its level at the first evaluation: text
+    cannot be foretold so well, and an evaluation loss within a third of the training loss is a shadow. So is an evaluation that got
+    better, and that a last one on other data exceeds five times (a squared error by its root). Any other task may be one that can be
+    learnt exactly: an evaluation that lies below training after 20 passes, with a training loss below a tenth, for the last third of
+    the evaluations, where a config was read that sets no dropout, is information. So is a training loss that had fallen below a tenth by
+    the end of the first pass, in which no sample comes twice: it is no memory.
 
 Cannot tell
     Where a task can be learnt exactly: training and an honest evaluation then meet as well. In a single pass, where evaluation and
@@ -41,7 +41,7 @@ NEEDS = ["loss.eval", "loss.train"]
 INPUTS = ["loss.eval"]
 NEAR = 4 / 3  # measured: at 0.7 of it one of three faulty runs is lost, at 1.4 no healthy one fires (docs/thresholds.md)
 LEAST, TIMES = 6, 5.0  # not critical: six evaluations show the way down; another data set is not five times as hard (docs/thresholds.md)
-TEXT, ANY = (5.0, 0.25), (20.0, 0.1)  # passes and share of the early loss: for models of text, for any; not critical (docs/thresholds.md)
+TEXT, ANY = (5.0, 0.25), (20.0, 0.1)  # passes and share of the early loss: for language models, for any; not critical (docs/thresholds.md)
 BELOW = 0.95  # times the training loss; measured: of four leaking runs that memorize 0.14 to 0.87 (of a fifth 1.0), of five healthy ones 1.02 to 1.26
 SMALLEST_EFFECT = "an evaluation loss within a third of a memorized training loss"
 
@@ -69,7 +69,7 @@ def detect(run: Run) -> Iterator[Finding]:
     if epoch is None:
         raise CannotTell("the log does not say how many passes over the data there were")
     passes = float(np.nanmax(epoch.value))
-    text = settings.setting(run, "heads") or settings.setting(run, "vocab_size")
+    text = of_language(run)
     least, memorized = TEXT if text else ANY
     if passes < least:
         return
@@ -82,11 +82,18 @@ def detect(run: Run) -> Iterator[Finding]:
         return  # a task that can be learnt exactly looks like this
     title = f"After {passes:.0f} passes training loss is down to {beside[last]:.3g}, and evaluation loss follows it to {x[last]:.3g}"
     at_once = _within_first_pass(run, train)
-    title, severity = (title, "warning") if at_once is None else (f"{title}; {at_once}", "info")
+    title = title if at_once is None else f"{title}; {at_once}"
+    severity = "warning" if text and at_once is None else "info"
     facts = Facts(passes, float(beside[last] / beside[0]), eval=float(x[last]), train=float(beside[last]))
     shown = [evidence.window(s, int(step[0]), int(step[-1]), title=s.tag, where=s.place(run, 0), margin=0) for s in (held, train)]
     times = (held.clock(rows[0]), held.clock(rows[-1]))
     yield evidence.found(facts, title, (int(step[0]), int(step[last])), severity, *shown, key=int(step[last]), times=times)
+
+
+def of_language(run: Run) -> bool:
+    """Whether tokens are foretold: config tells of heads or a vocabulary, and neither classes nor hits were logged, which a classifier of text has."""
+    told = settings.setting(run, "heads") or settings.setting(run, "vocab_size")
+    return told is not None and settings.setting(run, "classes") is None and series(run, "acc.eval") is None
 
 
 def _within_first_pass(run: Run, train: Series) -> str | None:

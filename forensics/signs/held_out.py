@@ -12,7 +12,6 @@ from forensics.detectors import train_eval_gap as gap
 from forensics.detectors.dataset_loss import Facts as OneSet
 from forensics.findings import GRAVE
 from forensics.run import evaluations as held
-from forensics.run import settings
 from forensics.run.scores import curve, held_out
 from forensics.run.series import Series, parts, series
 from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN, eval_at_chance_throughout, eval_never_better
@@ -215,8 +214,7 @@ def eval_follows_training(s: Symptoms) -> Sign:
         return cannot_tell(missing or NO_TRAIN)
     if passes is None:
         return cannot_tell("the log does not say how many passes over the data there were.")
-    text = settings.setting(s.run, "heads") or settings.setting(s.run, "vocab_size")
-    least, memorized = eval_shadow.TEXT if text else eval_shadow.ANY
+    least, memorized = eval_shadow.TEXT if eval_shadow.of_language(s.run) else eval_shadow.ANY
     then, now = held.level_at(train, int(steps[0])), held.level_at(train, int(steps[-1]))
     if passes < least:
         return cannot_tell(f"there were {passes:.3g} passes over the data, in which evaluation and training may be alike by nature.")
