@@ -153,12 +153,13 @@ def _stairs(s: Series, i: int) -> bool:
 
 
 def _ramp(s: Series, i: int) -> bool:
-    """The way up of a cycle: the rises after it are as steep, and lead no higher than the rate has been."""
+    """A way up: the rises after it are as steep, and lead no higher than the rate has been (a cycle), or are equal to it (a line)."""
     if i + 2 >= len(s) or not (s.attempt[i - 1 : i + 3] == s.attempt[i]).all():
         return False
     rises = np.diff(s.value[i - 1 : i + 3]) / np.maximum(np.diff(s.step[i - 1 : i + 3]), 1)
     known = s.value[:i][np.isfinite(s.value[:i])]
-    return bool(rises[1:].min() * JUMP >= rises[0] and s.value[i + 2] <= (1 + HEIGHT) * known.max())
+    as_steep = rises[1:].min() * JUMP >= rises[0] and s.value[i + 2] <= (1 + HEIGHT) * known.max()
+    return bool(as_steep or np.ptp(rises) <= HEIGHT * rises[0])
 
 
 def _returns(s: Series) -> list[int]:
