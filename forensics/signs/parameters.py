@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.detectors import plateau
+from forensics.detectors import frozen_weights, plateau
+from forensics.findings import GRAVE
 from forensics.run import settings, weight_norms
 from forensics.run.evaluations import guessing, shares
 from forensics.run.parameter_counts import counts
@@ -50,8 +51,10 @@ NO_NORMS = "the norm of the weights was not logged, or too coarsely to tell smal
 
 
 def weights_never_move(s: Symptoms) -> Sign:
-    """Every logged norm of weights is the same to its last digit from the first value to the last, while there is a gradient, or while the loss
-    moves at a rate that config gives and config freezes nothing."""
+    """Every weight is bit for bit the same in all checkpoints, three or more; or every logged norm of weights is the same to its last digit from
+    the first value to the last, while there is a gradient, or while the loss moves at a rate that config gives and config freezes nothing."""
+    if stored := [f for f in s.of(frozen_weights.Facts) if f.facts.share == 1 and not f.facts.adapter and f.severity in GRAVE]:
+        return seen(f"{stored[0].title}.", stored, first=stored[0].first_step, last=stored[0].last_step)
     norms, driven = weight_norms.norms(s.run), _driven(s.run)
     if not norms:
         return cannot_tell(NO_NORMS)

@@ -116,16 +116,20 @@ def _key(name: str) -> str | None:
 
 
 def _points(unit: Unit) -> dict[str, Points]:
-    """Steps and values by key; the first tag of a key speaks for it."""
+    """Steps and values by key; the first tag of a key in a file speaks for it."""
     if unit.points is None:
-        unit.points = {}
+        found: dict[str, list[Points]] = {}
         for keys, code, step, value, _ in _columns(unit):
             order = np.argsort(code, kind="stable")
             bounds = np.searchsorted(code[order], np.arange(len(keys) + 1))
+            own: dict[str, Points] = {}
             for i, key in enumerate(keys):
                 rows = order[bounds[i] : bounds[i + 1]]
                 if key is not None and len(rows):
-                    unit.points.setdefault(key, (step[rows], value[rows]))
+                    own.setdefault(key, (step[rows], value[rows]))
+            for key, points in own.items():
+                found.setdefault(key, []).append(points)
+        unit.points = {k: (np.concatenate([s for s, _ in of]), np.concatenate([v for _, v in of])) for k, of in found.items()}
     return unit.points
 
 

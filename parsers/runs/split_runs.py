@@ -59,7 +59,8 @@ def _group_in(path: str, root: Path, files: list[FileRead]) -> Group:
 def _split(files: list[FileRead], known: list[Unit], root: Path, alone: bool) -> list[Group]:
     runs: list[list[Unit]] = []
     for unit in sorted(known, key=lambda u: (u.span.times or (0.0, 0.0), u.home, u.files[0].source.path)):
-        own = [r for r in runs if any(_related(u, unit) for u in r) and not any(_conflict(u, unit) for u in r)]
+        near = [r for r in runs if any(_related(u, unit) for u in r)]
+        own = [r for r in near if not any(_conflict(u, unit) for u in r) or any(_told_twice(u, unit) for u in r)]
         if own:
             max(own, key=lambda r: max(nearness(u.home, unit.home) for u in r)).append(unit)
         else:
@@ -90,10 +91,15 @@ def _conflict(a: Unit, b: Unit) -> bool:
         return False
     if rank_names.of_one_job(one.source.path, two.source.path) or _continued(a, b):
         return False
-    copy = is_copy(a, b)
-    if copy or (a.format != b.format and (inside(a.home, b.home) or inside(b.home, a.home)) and counted_otherwise(a, b)):
+    if _told_twice(a, b):
         return False
-    return (copy is False or a.home != b.home) and not (a.home == b.home and sums_up_epochs(a, b))
+    return (is_copy(a, b) is False or a.home != b.home) and not (a.home == b.home and sums_up_epochs(a, b))
+
+
+def _told_twice(a: Unit, b: Unit) -> bool:
+    """Is it proven that both tell of one life, with equal values: whatever else lies beside one of them?"""
+    below = a.format != b.format and (inside(a.home, b.home) or inside(b.home, a.home))
+    return bool(is_copy(a, b)) or (below and counted_otherwise(a, b))
 
 
 def _continued(a: Unit, b: Unit) -> bool:

@@ -243,8 +243,10 @@ def test_a_console_that_counts_its_rows_is_the_run_of_the_folder_below(tmp_path:
     state = {"log_history": history, "global_step": 200, "max_steps": 200}
     write(tmp_path, train_dot_log="".join(f"{{'loss': {h['loss']}, 'epoch': {h['epoch']}}}\n" for h in history))
     write(tmp_path / "out" / "checkpoint-200", trainer_state_dot_json=json.dumps(state))
+    early = {"log_history": history[:20], "global_step": 100, "max_steps": 200}
+    write(tmp_path / "out" / "checkpoint-100", trainer_state_dot_json=json.dumps(early))
     (run,) = parsers.read_all(tmp_path)
-    assert {s.path for s in run.sources} == {"train.log", "out/checkpoint-200/trainer_state.json"}
+    assert {s.path for s in run.sources} == {"train.log", *(f"out/checkpoint-{n}/trainer_state.json" for n in (100, 200))}
 
 
 # --- copies

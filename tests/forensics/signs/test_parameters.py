@@ -11,6 +11,8 @@ import pytest
 
 import forensics
 from forensics import pipeline
+from forensics.case import Finding
+from forensics.detectors import frozen_weights
 from forensics.run.parameter_counts import counts
 from forensics.signs import parameters as signs
 from forensics.signs.parameters import few_parameters_train
@@ -128,3 +130,12 @@ def test_an_accuracy_of_next_to_nothing_tells_an_untrained_model() -> None:
 def test_layers_that_are_frozen_on_purpose_are_only_noted(config: dict[str, Any], severity: str) -> None:
     run = run_of({"loss.train": LEARNS, "grad.norm": NORM, "param.norm_layer": STILL}, config=config)
     assert [f.severity for f in pipeline.detect(run)[0] if f.kind == "layer_gradients"] == [severity]
+
+
+@pytest.mark.parametrize(
+    ("share", "severity", "state"), [(1.0, "warning", "seen"), (0.5, "warning", "cannot tell"), (1.0, "info", "cannot tell")]
+)
+def test_weights_that_are_the_same_in_every_checkpoint_never_move(share: float, severity: str, state: str) -> None:
+    facts = frozen_weights.Facts(int(20 * share), 20, share, False, ["a.weight"])
+    still = Finding("a", "frozen_weights", "Weights are bit for bit the same", 50, 240, severity, facts=facts)
+    assert signs.weights_never_move(Symptoms(run_of({"loss.train": CRAWLS}), (still,))).state == state
