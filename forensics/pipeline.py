@@ -183,15 +183,15 @@ def _shown(run: Run, at: str, sign: Sign) -> tuple[Evidence, ...]:
 def _settings_in_context(findings: Sequence[Finding], signs: dict[str, Sign]) -> list[Finding]:
     """The findings, those of a setting as information where its effect was not seen, or where it was meant.
 
-    A detector of settings names the sign of their effect (``EFFECT``); one may name the sign that the change was meant (``MEANT``):
-    of those findings that the sign names, where it names any.
+    A detector of settings names the sign of their effect (``EFFECT``); one may name the signs that the change was meant (``MEANT``):
+    of those findings that such a sign names, where it names any.
     """
     by_kind = {id_of(d): d for d in detectors()}
 
     def stands(f: Finding) -> bool:
         detector = by_kind.get(f.kind)
-        effect, meant = getattr(detector, "EFFECT", ""), getattr(detector, "MEANT", "")
-        was_meant = meant and signs[meant].state == SEEN and (not signs[meant].findings or f in signs[meant].findings)
+        effect, meant = getattr(detector, "EFFECT", ""), [signs[name] for name in getattr(detector, "MEANT", ())]
+        was_meant = any(s.state == SEEN and (not s.findings or f in s.findings) for s in meant)
         return (not effect or signs[effect].state == SEEN) and not was_meant
 
     return [f if f.severity == "info" or stands(f) else replace(f, severity="info") for f in findings]

@@ -37,7 +37,7 @@ from parsers.tables import Run
 
 NEEDS: list[str] = []
 INPUTS = ["config"]
-EFFECT, MEANT = "behaves_differently_after_change", "changes_as_configured"
+EFFECT, MEANT = "behaves_differently_after_change", ("changes_as_configured",)
 _ADDRESS = lazy_re(r" at 0x[0-9a-fA-F]+")
 ALIKE = 0.7  # share of keys that two snapshots have in common; not critical: 0.49 and 0.98 tell the same runs (docs/thresholds.md)
 SMALLEST_EFFECT = "one setting"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 from forensics.run import settings
@@ -18,6 +19,7 @@ BEGINS = lazy_re(
     r"^(?:from|start|begin|first|at|since|until|end|switch|boundar\w{0,8}|milestones?)?_?(?:iter\w{0,8}|steps?|epochs?|batch\w{0,8}|boundar\w{0,8}|milestones?)?$",
     re.I,
 )
+LASTS = lazy_re(r"^(?:num_|n_)?(?:iter\w{0,8}|steps?|updates?)$", re.I)
 SAID = lazy_re(r"\b(?:from|at|after|since|until|by|on)\s+(?:the\s+)?(?:iter(?:ation)?s?|steps?|epochs?|update)\s*#?(\d{1,12})\b", re.I)
 MEANT = lazy_re(r"->|=>|\u2192|\b(?:planned|scheduled|intended|by design|on purpose)\b", re.I)  # a plan, not the tale of what happened
 MOST = 200  # steps that one setting announces
@@ -52,19 +54,31 @@ def announced(run: Run) -> tuple[Announced, ...]:
     return tuple(sorted(found.values(), key=lambda a: a.step))
 
 
+def _lengths(stages: list[Any]) -> list[int]:
+    """How long each stage lasts, where all tell so: numbers of steps that do not grow from stage to stage are no places."""
+    found = [[v for k, v in item.items() if LASTS.match(str(k))] if isinstance(item, dict) else [] for item in stages]
+    told = [int(n[0]) for n in found if len(n) == 1 and isinstance(n[0], int) and n[0] > 0]
+    grows = all(b > a for a, b in pairwise(told))
+    return told if 1 < len(told) == len(stages) and not grows else []
+
+
+def _of_list(stages: list[Any]) -> Iterator[int]:
+    for item in stages:
+        if isinstance(item, dict):
+            yield from _steps(item, True)
+        elif isinstance(item, list) and len(item) == 2 and isinstance(item[0], int) and item[0] > 0:
+            yield item[0]
+
+
 def _steps(value: Any, listed: bool) -> Iterator[int]:
-    """Steps that a value names: of stages that begin somewhere, [{"from_iter": 300, ...}], [[0, 12], [300, 48]] or {"300": ...}, and in
-    words, "1 -> 4 from iter 300 on"."""
+    """Steps that a value names: of stages that begin somewhere, [{"from_iter": 300, ...}], [[0, 12], [300, 48]] or {"300": ...}, or last so
+    long, [{"steps": 300}, {"steps": 300}], and in words, "1 -> 4 from iter 300 on"."""
     if isinstance(value, str):
         if not MEANT.search(value):
             return
         yield from (int(n) for n in SAID.findall(value) if int(n) > 0)
     elif isinstance(value, list) and listed:
-        for item in value:
-            if isinstance(item, dict):
-                yield from _steps(item, listed)
-            elif isinstance(item, list) and len(item) == 2 and isinstance(item[0], int) and item[0] > 0:
-                yield item[0]
+        yield from accumulate(lengths[:-1]) if (lengths := _lengths(value)) else _of_list(value)
     elif isinstance(value, dict) and listed:
         for key, item in value.items():
             number = settings.as_number(item)

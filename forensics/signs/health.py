@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from forensics.detectors import config_change, level_shift, loss_spike, lr_schedule, plateau
+from forensics.detectors import config_change, divergence, level_shift, loss_spike, lr_schedule, plateau
 from forensics.run import evaluations as held
 from forensics.run import settings
 from forensics.run.announced import announced
@@ -14,12 +14,13 @@ from forensics.run.configured_rate import CYCLES, DOWN, FLAT, expected_rate
 from forensics.run.how_it_ended import ending
 from forensics.run.inputs import surviving
 from forensics.run.robust import robust_sigma
-from forensics.run.series import Floats, Series, series
+from forensics.run.series import Floats, Ints, Series, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 
 LEAST = plateau.LEAST_VALUES
 HALF, LITTLE = 0.5, 0.05  # share of the first level; share of the whole fall: a twentieth from one quarter to the next is little
 NOISES = 3.0  # standard errors
+UNDONE = 0.9  # of a jump; unit: the tenth that may be left is what a harder stage costs
 BESIDE = 20  # steps: two logging intervals of ten, the most usual one
 PEAK, OFF = 0.05, 0.02  # relative: a rate printed with two digits; of the peak: three digits, and a warmup that is counted otherwise
 
@@ -153,3 +154,30 @@ def changes_as_configured(s: Symptoms) -> Sign:
     if not told:
         return cannot_tell("config announces no change on the way.")
     return absent(f"{changes[0][1]}; config announces its changes at step {', '.join(str(a.step) for a in told[:3])}.", where=told[0].where)
+
+
+def stage_learned(s: Symptoms) -> Sign:
+    """The loss jumps where config announces other data, and nine tenths of the jump are undone before the next such stage, or the end."""
+    begins, train = sorted({a.step for a in announced(s.run) if a.about == "data"}), series(s.run, "loss.train")
+    if not begins or train is None:
+        return cannot_tell("config announces no other data on the way." if train is not None else "no training loss was logged.")
+    rows = surviving(train)
+    step, x = train.step[rows], train.value[rows]
+    reach = max(BESIDE, 2 * train.interval)
+    found = []
+    for f in s.of(loss_spike.Facts, divergence.Facts, traps=True):
+        stage = next((b for b in begins if f.first_step is not None and abs(f.first_step - b) <= reach), None)
+        if stage is not None and _undone(step, x, stage, next((b for b in begins if b > stage), int(step[-1]) + 1)):
+            found.append(f)
+    if not found:
+        return absent(f"The loss does not jump at the announced step {begins[0]}, or does not come back from it.")
+    return seen(f"{found[0].title}; config announces other data there, and the loss comes down again.", found, first=found[0].first_step)
+
+
+def _undone(step: Ints, x: Floats, begin: int, end: int) -> bool:
+    """Whether of the rise at a step little is left at the end of the stage."""
+    before, stage = x[step <= begin], x[(step > begin) & (step < end)]
+    if len(before) < 3 or len(stage) < LEAST:
+        return False
+    level, top, last = float(np.median(before[-3:])), float(np.nanmax(stage)), float(np.median(stage[-3:]))
+    return top - last >= UNDONE * (top - level)

@@ -120,6 +120,11 @@ def test_each_state(look: Callable[[Symptoms], Sign], state: str, s: Symptoms) -
         ({"note": "at step 300 the loss jumped"}, []),
         ({"data_mix": {"100": "a", "250": "b"}}, [(100, "data"), (250, "data")]),
         ({"eval_interval": 300, "steps": 300, "layers": [{"from": 3}]}, []),
+        (
+            {"stages": [{"classes": [0, 1], "steps": 300}, {"classes": [2, 3], "steps": 300}, {"classes": [4], "steps": 300}]},
+            [(300, "data"), (600, "data")],
+        ),
+        ({"stages": [{"step": 300, "classes": [0, 1]}, {"step": 900, "classes": [2, 3]}]}, [(300, "data"), (900, "data")]),
     ],
 )
 def test_steps_that_a_config_announces(config: dict[str, Any], told: list[tuple[int, str]]) -> None:

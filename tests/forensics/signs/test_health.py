@@ -22,6 +22,9 @@ LEARNT = 1 + 4 * np.exp(-T / 20) + NOISE
 OUTLIER = FALLS + np.where(T == 200, 5.0, 0)
 STRETCH = FALLS + np.where((T >= 200) & (T < 230), 5.0, 0)
 COSINE = 1e-3 * 0.5 * (1 + np.cos(np.pi * T / 400))
+RELEARNT = 1 + 3 * np.exp(-(T % 200) / 15) + NOISE
+WORSE = LEARNT + np.where(T >= 200, 3.0, 0)
+STAGES = {"config": {"stages": [{"data": "a", "steps": 200}, {"data": "b", "steps": 200}]}}
 PLAN = {"max_steps": 400, "learning_rate": 1e-3, "lr_scheduler_type": "cosine", "warmup_steps": 0}
 DONE = ({"kind": "finished", "level": "info", "text": "training done", "attempt": 0, "step": 399, "source": "log", "at": 1},)
 DIED = ({"kind": "traceback", "level": "error", "text": "ValueError: no", "attempt": 0, "step": 399, "source": "log", "at": 1},)
@@ -43,6 +46,9 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (W.rate_as_configured, "absent", {"lr": np.where(T < 100, COSINE[np.minimum(4 * T, 399)], 0)}, {"config": PLAN}),
     (W.rate_as_configured, "absent", {"lr": 5 * COSINE}, {"config": PLAN}),
     (W.rate_as_configured, "cannot tell", {"lr": COSINE}, {}),
+    (W.stage_learned, "seen", {"loss.train": RELEARNT}, STAGES),
+    (W.stage_learned, "absent", {"loss.train": WORSE}, STAGES),
+    (W.stage_learned, "cannot tell", {"loss.train": RELEARNT}, {}),
     (W.rate_as_configured, "cannot tell", {"loss.train": FALLS}, {"config": PLAN}),
 ]
 
