@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from forensics.run.class_hits import class_hits
 from forensics.run.once import once
 from forensics.run.series import Floats, Ints, Series, names, parts, series
 from parsers import objectives
@@ -41,7 +42,9 @@ def scores(run: Run) -> list[Score]:
     """Every score of held-out data with three evaluations or more, the one to look at first in front: most telling, then most values."""
     logged = [name for name in names(run, LEAST) if name.startswith("other/")]
     nameless = [name for name in logged if objectives.objective(name.removeprefix("other/")) is not None][:LOOKED]
-    found = [told for name in ("score.eval", "pref.acc", *nameless) for s in parts(run, name) if (told := _score(s)) is not None]
+    of_one_class = {s.tag for classes in class_hits(run) for s in classes}
+    logged_scores = [s for name in ("score.eval", "pref.acc", *nameless) for s in parts(run, name) if s.tag not in of_one_class]
+    found = [told for s in logged_scores if (told := _score(s)) is not None]
     return sorted(found, key=lambda s: (s.rank, -len(s.step), s.tag))
 
 

@@ -1,0 +1,24 @@
+"""Hits of each class by itself: ``val_recall_0``, ``val_recall_1``."""
+
+from __future__ import annotations
+
+from forensics.run.metrics_in_words import worded
+from forensics.run.once import once
+from forensics.run.series import Series
+from parsers.lazy_regex import lazy_re
+from parsers.name_rules import words
+from parsers.tables import Run
+
+_OF_CLASS = r"\b(?:recall|sensitivity|tpr|acc|accuracy)(?: per class| class| cls| c)?[ /]\d+$"
+_NUMBER = lazy_re(r"\d+$")
+
+
+@once
+def class_hits(run: Run) -> list[list[Series]]:
+    """Series of the classes of one measure, in order. Classes are counted from 0 on; of the best 1, 5 and 10 answers there is no 0."""
+    groups: dict[str, dict[int, Series]] = {}
+    for s in worded(run, _OF_CLASS):
+        told = words(s.tag)
+        if number := _NUMBER.search(told):
+            groups.setdefault(told[: number.start()], {})[int(number[0])] = s
+    return [[of[i] for i in range(len(of))] for of in groups.values() if len(of) > 1 and set(of) == set(range(len(of)))]

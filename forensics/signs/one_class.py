@@ -1,0 +1,46 @@
+"""Whether a classifier names one class whatever it sees, by what was logged of each class."""
+
+from __future__ import annotations
+
+from forensics.run.class_hits import class_hits
+from forensics.run.metrics_in_words import probability, worded
+from forensics.run.series import Floats, Series
+from forensics.signs.held_out_level import ALIKE
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+
+EFFECTS = {"one_class_gets_all": "score.eval"}  # a symptom of its own, for which there is no detector
+ALL, NONE = 0.98, 0.02  # unit: all but one in fifty, and one in fifty: what a model does that hardly ever names another class
+_POSITIVES = r"\bpred(icted|ictions?|s)? (pos(itive)?s?|true|ones?)( (rate|share|frac(tion)?|ratio))?$"
+
+
+def one_class_gets_all(s: Symptoms) -> Sign:
+    """In the later half of the evaluations all samples of one class are found and none of the others; or no answer is positive, or every one."""
+    groups = [of for of in class_hits(s.run) if min(int(p.usable.sum()) for p in of) >= ALIKE]
+    for of in groups:
+        whole = [bool((_late(p) >= ALL).all()) for p in of]
+        empty = [p for p in of if (_late(p) <= NONE).all()]
+        if sum(whole) == 1 and len(empty) == len(of) - 1:
+            p = of[whole.index(True)]
+            text = f"{p.tag} is {_late(p)[-1]:.3g} and {empty[0].tag} {_late(empty[0])[-1]:.3g}, and so since step {_since(p)}."
+            return seen(text, where=p.place(s.run, 0), first=_since(p), last=int(p.step[-1]))
+    share = probability(worded(s.run, _POSITIVES))
+    if share is not None and share.usable.sum() >= ALIKE:
+        x = _late(share)
+        text = f"{share.tag} is {x.min():.3g} to {x.max():.3g} from step {_since(share)} on."
+        if (x <= NONE).all() or (x >= 1 - NONE).all():
+            return seen(text, where=share.place(s.run, 0), first=_since(share), last=int(share.step[-1]))
+        return absent(text)
+    if groups:
+        return absent(f"No class of {len(groups[0])} gets all samples, as {groups[0][0].tag} says.")
+    return cannot_tell("the hits of each class were not logged.")
+
+
+def _late(p: Series) -> Floats:
+    """The later half of the values."""
+    x = p.value[p.usable]
+    return x[len(x) // 2 :]
+
+
+def _since(p: Series) -> int:
+    step = p.step[p.usable]
+    return int(step[len(step) // 2])

@@ -1,0 +1,39 @@
+"""One class for every input, told by what was logged of each class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forensics.run.scores import scores
+from forensics.signs.one_class import one_class_gets_all
+from forensics.signs.sign import Symptoms
+from tests.forensics.curves import run_of
+
+N = 12
+ALL, NONE, MIXED = np.full(N, 1.0), np.zeros(N), np.linspace(0.2, 0.7, N)
+SETTLES = np.where(np.arange(N) < 5, MIXED, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "state"),
+    [
+        ({"other/val_recall_0": ALL, "other/val_recall_1": NONE}, "seen"),
+        ({"other/val_recall_0": ALL, "other/val_recall_1": SETTLES, "other/val_recall_2": NONE}, "seen"),
+        ({"other/val_recall_0": ALL, "other/val_recall_1": MIXED}, "absent"),
+        ({"other/val_recall_0": NONE, "other/val_recall_1": NONE}, "absent"),  # nothing is found at all: another matter
+        ({"other/val_recall_5": ALL, "other/val_recall_10": NONE}, "cannot tell"),  # of the best five and ten
+        ({"other/val_pred_pos_rate": NONE}, "seen"),
+        ({"other/val_pred_pos_rate": MIXED}, "absent"),
+        ({"loss.train": MIXED}, "cannot tell"),
+    ],
+)
+def test_each_state(metrics: dict[str, Any], state: str) -> None:
+    assert one_class_gets_all(Symptoms(run_of(metrics), ())).state == state
+
+
+def test_the_hits_of_a_class_are_no_score_of_the_model() -> None:
+    assert not scores(run_of({"other/val_recall_0": ALL, "other/val_recall_1": NONE}))
+    assert [s.tag for s in scores(run_of({"other/val_recall_10": MIXED}))] == ["val_recall_10"]
