@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.run.once import once
-from forensics.run.series import Series, alive_rows
+from forensics.run.order import alive_rows
+from forensics.run.series import Series
 from parsers import arrow
 from parsers.tables import Run
 

@@ -87,3 +87,23 @@ def _is_run_mean(last: Floats, own: Floats, attempt: Codes) -> NDArray[np.bool_]
     with np.errstate(invalid="ignore", divide="ignore"):
         near = np.abs(last - total / n) <= RUN_MEAN * np.abs(last)
     return np.asarray(near & (n >= LEAST_MEAN) & (last != own))
+
+
+def alive_rows(step: Ints, attempt: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """False where a later attempt begins at or before the step: that row's work was done again."""
+    alive = np.ones(len(step), bool)
+    if (attempt == attempt[:1]).all():
+        return alive
+    attempts = np.unique(attempt)
+    begins = np.array([step[attempt == a].min() for a in attempts])
+    for a in attempts[:-1]:
+        later = begins[attempts > a].min()
+        alive[(attempt == a) & (step >= later)] = False
+    return alive
+
+
+def interval(step: Ints, attempt: NDArray[np.int32]) -> int:
+    """The usual distance of two logged steps."""
+    gaps = np.diff(step)[np.diff(attempt) == 0]
+    gaps = gaps[gaps > 0]
+    return max(int(np.median(gaps)), 1) if len(gaps) else 1

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics.run import added_up, axes, order
+from forensics.run import added_up, axes, order, summed_terms
 from forensics.run.once import once
 from parsers import arrow
 from parsers.tables import DATED, LINES_COUNTED, Run
@@ -96,11 +96,23 @@ def series(run: Run, name: str) -> Series | None:
     """The metric under its canonical name, or None where nothing of that name was logged.
 
     Where several tags or files carry it, the best-covered one is taken: most points in one (tag, format), so that the
-    attempts of a run stay one series and a rounded copy in the console log does not mix with the exact one.
+    attempts of a run stay one series and a rounded copy in the console log does not mix with the exact one. A loss of which
+    only the weighted terms were logged is their sum.
     """
     found = _build(run, name)
+    if found is None and name in summed_terms.OF:
+        found = _sum_of_terms(run, name)
     first = added_up.begins(found.value) if found is not None and name == "loss.train" and not found.attempt.any() else None
     return found if found is None or first is None else replace(found, value=added_up.taken_apart(found.value, first), summed=first)
+
+
+def _sum_of_terms(run: Run, name: str) -> Series | None:
+    """The terms of a loss added up, where all stand in the same rows."""
+    logged = {p.tag: p for p in parts(run, "loss.aux")}
+    own = [logged[tag] for tag in summed_terms.terms(logged, name)]
+    if not own or any(not np.array_equal(p.step, own[0].step) or not np.array_equal(p.attempt, own[0].attempt) for p in own):
+        return None
+    return replace(own[0], name=name, tag=" + ".join(p.tag for p in own), value=np.sum([p.value for p in own], axis=0))
 
 
 def names(run: Run, least: int = 1) -> list[str]:
@@ -158,13 +170,13 @@ def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = 
         value=found.value,
         time=columns["time"][rows],
         attempt=attempt,
-        alive=alive_rows(step, attempt),
+        alive=order.alive_rows(step, attempt),
         source=[columns["sources"][int(u)] for u in used],
         source_code=code.astype(np.int32),
         at=columns["at"][rows],
         unit=meaning.unit if meaning else "",
         smoothing=meaning.smoothing if meaning else "none",
-        interval=_interval(step, attempt),
+        interval=order.interval(step, attempt),
         count=found.of if (found.of > 1).any() else None,
         rank=rank,
         summaries=summaries,
@@ -221,25 +233,6 @@ def arrays(run: Run) -> dict[str, Any]:
     out["by_name"] = np.argsort(out["name"].astype(np.int16) if few else out["name"], kind="stable")
     out["ends"] = np.cumsum([np.sum(out["name"] < 0), *np.bincount(out["name"][out["name"] >= 0], minlength=len(out["names"]))])
     return out
-
-
-def alive_rows(step: Ints, attempt: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """False where a later attempt begins at or before the step: that row's work was done again."""
-    alive = np.ones(len(step), bool)
-    if (attempt == attempt[:1]).all():
-        return alive
-    attempts = np.unique(attempt)
-    begins = np.array([step[attempt == a].min() for a in attempts])
-    for a in attempts[:-1]:
-        later = begins[attempts > a].min()
-        alive[(attempt == a) & (step >= later)] = False
-    return alive
-
-
-def _interval(step: Ints, attempt: NDArray[np.int32]) -> int:
-    gaps = np.diff(step)[np.diff(attempt) == 0]
-    gaps = gaps[gaps > 0]
-    return max(int(np.median(gaps)), 1) if len(gaps) else 1
 
 
 @once

@@ -1,0 +1,28 @@
+"""The loss of a detector that logs only its weighted terms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import forensics
+from forensics.run.series import series
+
+HEAD = "epoch,train/box_loss,train/cls_loss,train/dfl_loss,metrics/mAP50(B),val/box_loss,val/cls_loss,val/dfl_loss\n"
+
+
+def test_the_terms_of_a_detector_add_up_to_its_loss(tmp_path: Path) -> None:
+    (tmp_path / "results.csv").write_text(HEAD + "".join(f"{e},{2 / e},{1 / e},0.5,{0.01 * e},{3 / e},{2 / e},0.25\n" for e in range(1, 6)))
+    run = forensics.read(str(tmp_path))
+    train, held = series(run, "loss.train"), series(run, "loss.eval")
+    assert train is not None and train.value.tolist() == pytest.approx([3 / e + 0.5 for e in range(1, 6)])
+    assert held is not None and held.value.tolist() == pytest.approx([5 / e + 0.25 for e in range(1, 6)])
+    assert (train.tag, held.place(run, 1)) == ("train/box_loss + train/cls_loss + train/dfl_loss", "results.csv line 3")
+
+
+@pytest.mark.parametrize("head", ["epoch,train/gen_loss,train/disc_loss", "epoch,train/box_loss,val/cls_loss"])
+def test_other_terms_do_not(head: str, tmp_path: Path) -> None:
+    (tmp_path / "results.csv").write_text(f"{head}\n" + "".join(f"{e},{2 / e},{1 / e}\n" for e in range(1, 6)))
+    run = forensics.read(str(tmp_path))
+    assert series(run, "loss.train") is None and series(run, "loss.eval") is None
