@@ -12,12 +12,20 @@ EFFECTS = {"latents_inactive": "latents"}  # a symptom of its own, for which the
 ACTIVE = r"(^|[ /])(num |n |number of )?(active (latent )?(units?|latents?|dims?|dimensions|codes)|latent active|au)( count)?$"
 
 
+# exp of the entropy with which the codes of a codebook are used: their number, were all used alike (arXiv 1711.00937)
+CODES = r"\b(ppl|perplexity)$"
+ONE_CODE = 1.5  # unit: nearer to one code than to two
+
+
 def latents_inactive(s: Symptoms) -> Sign:
-    """No unit of the latent variable is active in the last tenth of the run: every sample is given the same code (arXiv 1509.00519)."""
-    found = [p for p in worded(s.run, ACTIVE) if p.value[p.usable].min() >= 0]
-    if not found:
-        return cannot_tell("the number of active latent units was not logged.")
-    first, last = both_levels(found[0])
-    text, where = f"{found[0].tag} is {first:.3g} at first and {last:.3g} at the end.", found[0].place(s.run, 0)
-    none = last == 0 and not found[0].value[found[0].usable][-1]
-    return seen(text, where=where, first=int(found[0].step[found[0].usable][0])) if none else absent(text, where=where)
+    """No unit of the latent variable is active in the last tenth of the run (arXiv 1509.00519), or one code of the codebook is used: every
+    sample is given the same code."""
+    for pattern, none in ((ACTIVE, 0.0), (CODES, ONE_CODE)):
+        found = [p for p in worded(s.run, pattern) if p.value[p.usable].min() >= (0 if none == 0 else 1)]
+        if not found:
+            continue
+        first, last = both_levels(found[0])
+        text, where = f"{found[0].tag} is {first:.3g} at first and {last:.3g} at the end.", found[0].place(s.run, 0)
+        gone = last <= none and found[0].value[found[0].usable][-1] <= none
+        return seen(text, where=where, first=int(found[0].step[found[0].usable][0])) if gone else absent(text, where=where)
+    return cannot_tell("neither the number of active latent units was logged nor that of the codes in use.")

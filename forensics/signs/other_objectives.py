@@ -13,8 +13,8 @@ from forensics.run import settings
 from forensics.run.loss_terms import of_a_loss
 from forensics.run.metrics_in_words import both_levels, moved_from, probability, stays_from, together, worded
 from forensics.run.scores import scores
-from forensics.run.series import Series, series
-from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from forensics.run.series import Series, parts, series
+from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
 SURE = 0.99  # a discriminator that is right with this probability has a loss below -2 ln(0.99) = 0.02
 A_QUARTER = 0.25  # bound: of the run, in which a generator without a gradient learns nothing; the first epochs of sound training are less
@@ -44,6 +44,7 @@ EFFECTS = {
     "experts_unbalanced": "moe.load",
     "accuracies_reversed": "pref.acc",
     "rewards_exactly_zero_loss_ln2": "pref.margin",
+    "reference_moves_along": "pref.margin",
 }  # symptoms of their own, for which there is no detector
 DIVERSITY = r"\b(diversity|div|pairwise (distance|dist|lpips)|distinct|coverage)\b(?!.*\bloss)"
 KL_TERM = r"\b(kl|kld|kldiv|kl div(ergence)?)\b(?!.*\b(weight|coef|coeff|beta|scale)\b)"
@@ -231,3 +232,15 @@ def rewards_exactly_zero_loss_ln2(s: Symptoms) -> Sign:
     n = int((np.cumsum(m != 0) == 0).sum())
     text = f"{n} of {len(m)} margins are exactly zero from the start, and the loss is {x[0]:.4f} at first and {x[-1]:.4f} at the end."
     return seen(text) if n >= max(5, len(m) // 2) and bool(np.median(np.abs(x[:n] - LN2)) <= PRINTED) else absent(text)
+
+
+def reference_moves_along(s: Symptoms) -> Sign:
+    """The margins are exactly zero while the log-probabilities of the chosen answers move: the policy trains, and what it is compared with is itself."""
+    if (zero := rewards_exactly_zero_loss_ln2(s)).state != SEEN:
+        return zero
+    logged = [p for p in parts(s.run, "pref.chosen") if p.usable.sum() >= 5 and (p.value[p.usable] < 0).all()]
+    if not logged:
+        return cannot_tell("no log-probabilities of the chosen answers were logged beside their rewards.")
+    first, last = moved_from(logged[0])
+    text = f"The margins are exactly zero, while {logged[0].tag} goes from {first:.4g} to {last:.4g}."
+    return seen(text, where=logged[0].place(s.run, 0)) if abs(last - first) > GONE * abs(first) else absent(text)

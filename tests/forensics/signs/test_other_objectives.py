@@ -34,6 +34,7 @@ MOVES = SCALED | {"rl.loss_value": 4.7e6 * ONE, "rl.kl": 0.002 * ONE, "rl.clipfr
 LEAPT = {"rl.zero_std": np.where(T < 10, 0.0, 1.0), "rl.kl": np.where(T < 10, 1.5 * T, 2.7)}
 RIGHT = np.where(T < 50, 0.95, 0.05)
 
+SELF = {"pref.margin": 0 * ONE, "loss.train": np.round(math.log(2) * ONE, 4)}
 CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[str, Any]]] = [
     (P.entropy_collapsed, "seen", {"rl.entropy": 0.7 * FADES}, {}),
     (P.entropy_collapsed, "seen", {"rl.entropy": -0.7 * FADES}, {}),
@@ -130,6 +131,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (L.latents_inactive, "seen", {"other/n_active_latents": np.where(T < 50, 3.0, 0.0)}, {}),
     (L.latents_inactive, "absent", {"other/active_units": np.where(T < 50, 0.0, 7.0)}, {}),
     (L.latents_inactive, "cannot tell", {"loss.train": FADES}, {}),
+    (L.latents_inactive, "seen", {"other/perplexity": ONE + 0.02}, {}),
+    (L.latents_inactive, "absent", {"other/perplexity": 1 + T / 10}, {}),
     (O.kl_term_vanished, "cannot tell", {"other/kl_loss": 5 * FADES, "rl.reward": GROWS}, {}),
     (O.kl_weight_annealed, "seen", {"other/kl_weight": np.minimum(T / 50, 1), "other/kl_loss": 5 * ONE}, {}),
     (O.kl_weight_annealed, "seen", {"other/kl_loss": 5 * ONE}, {"config": {"kl_anneal_steps": 500}}),
@@ -148,6 +151,9 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (O.rewards_exactly_zero_loss_ln2, "seen", {"pref.margin": 0 * ONE, "loss.train": np.round(math.log(2) * ONE, 4)}, {}),
     (O.rewards_exactly_zero_loss_ln2, "absent", {"pref.margin": GROWS, "loss.train": FADES}, {}),
     (O.rewards_exactly_zero_loss_ln2, "cannot tell", {"loss.train": FADES}, {}),
+    (O.reference_moves_along, "seen", SELF | {"pref.chosen": -20 - T / 10}, {}),
+    (O.reference_moves_along, "absent", SELF | {"pref.chosen": -20 * ONE}, {}),
+    (O.reference_moves_along, "cannot tell", SELF, {}),
 ]
 
 
