@@ -51,7 +51,7 @@ def dips(run: Run, s: Series) -> Dips | None:
     if np.ptp(gaps) > s.interval or gaps.min() < APART * s.interval:
         return None
     factor = float(np.median(ratio[low]))
-    exact = len(low) > LEAST and factor > 0 and bool(np.ptp(np.log(ratio[low])) <= EXACT < np.ptp(np.log(level[low])))
+    exact = len(low) > LEAST and factor > 0 and bool(np.ptp(np.log(ratio[low])) <= EXACT < float(np.log(level.max() / level[low[-1]])))
     return (
         None
         if _shared(run, s.step[rows[low]], factor, exact)
