@@ -9,6 +9,7 @@ import numpy as np
 from forensics.run.once import once
 from forensics.run.series import Floats, Ints, Series, names, parts
 from forensics.run.usable_values import first_level, last_level
+from forensics.spikes.medians import centred_median
 from parsers.name_rules import words
 from parsers.tables import Run
 
@@ -53,8 +54,9 @@ def moved_from(s: Series) -> tuple[float, float]:
 
 
 def stays_from(s: Series, limit: float) -> int | None:
-    """The first step from which on no value lies above `limit`; None where the last one does."""
+    """The first step from which on the series, smoothed over a tenth of its values, never lies above `limit`; None where its end does."""
     step, x = s.step[s.usable], s.value[s.usable]
+    x = centred_median(x, max(len(x) // 10, 1) | 1)
     above = np.flatnonzero(x > limit)
     if not len(x) or (len(above) and above[-1] == len(x) - 1):
         return None
