@@ -17,7 +17,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from parsers.console_format.grammars import NUM
-from parsers.console_format.line_numbers import EVAL_WORD, SKIP
+from parsers.console_format.line_labels import EVAL_WORD
+from parsers.console_format.line_numbers import SKIP
 from parsers.console_format.line_prefix import Field, Line, Where, number, whole
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary

@@ -110,7 +110,7 @@ class Reader:
         f = next((f for f in line.fields if f.role == "time"), None)
         if f is None:
             return None
-        self.zoneless |= line.clock in {"iso", "glog", "syslog", "md", "day"}
+        self.zoneless |= line.clock in {"iso", "glog", "syslog", "md", "day", "compact"}
         return seconds(line.text[f.start : f.end], line.clock)
 
     def _event(self, where: Where, event: Event) -> None:
