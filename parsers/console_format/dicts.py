@@ -30,11 +30,19 @@ class Dicts:
         self.numbered = False  # dict lines had to be
         self.beside = False  # a bar gave a dict line its step
         self.buffered = False  # dict lines came in bunches, far from the bar that was drawn when they were logged
+        self.on_bar: dict[str, str] = {}  # what progress bars show, as it is printed
         self.bar = (-100, 0, 0)  # line, position and total of the training bar (evaluation has shorter ones)
 
     def saw_bar(self, n: int, parts: dict[str, int]) -> None:
         if "it" in parts and "total" in parts and parts["total"] >= (self.header.get("Total optimization steps") or self.bar[2]):
             self.bar = (n, parts["it"], parts["total"])
+
+    def carried(self, said: dict[str, str], parts: dict[str, int]) -> bool:
+        """Is a bar at its beginning with the numbers that one showed before? They are of before (Lightning, each epoch)."""
+        if said and parts.get("it") == 0 and said.items() <= self.on_bar.items():
+            return True
+        self.on_bar |= said
+        return False
 
     def step(self, waiting: Waiting, bar: dict[str, int], another: bool = False, reached: int | None = None) -> tuple[int, str]:
         """`reached`: the step of the line before, where lines of another kind name steps."""

@@ -43,7 +43,7 @@ def key_of(gap: str) -> tuple[str, str, bool, bool]:
     g = gap.rstrip(" \t\"'[({~$<")
     explicit = g.endswith((":", "="))
     if not explicit:
-        key = _CUT.split(g)[-1].strip(" .:=<>*#\"'").lstrip(") ")
+        key = _CUT.split(g)[-1].strip(" .:=<>*#\"'").lstrip(") -\"'")
         words = [w for w in key.split() if w.lower() not in _STOP]
         return " ".join(words), "", False, False
     tight = len(g) == len(gap.rstrip("\"'[(")) and g[-2:-1] != " "

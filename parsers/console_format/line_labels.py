@@ -12,7 +12,7 @@ from parsers.lazy_regex import lazy_re
 
 _EVAL = "|".join(EVAL)
 EVAL_WORD = lazy_re(rf"(?i)(?:^|[\W_])(?:{_EVAL})(?:[\W_]|$)")
-_TRAIN_WORD = lazy_re(r"(?i)(?:^|[\W_])train(?:ing)?(?:[\W_]|$)")
+TRAIN_WORD = lazy_re(r"(?i)(?:^|[\W_])train(?:ing)?(?:[\W_]|$)")
 _MODE = lazy_re(
     rf"(?i)^[\s*>|=\[(\"'-]*(?P<head>{_EVAL})\b|\((?P<paren>val|test|eval)\)"
     rf"|\| (?P<pipe>valid|test) \||\b(?P<count>{_EVAL})[ _-](?:step|iter|iteration|batch)\b[ :=\[]{{0,3}}\d"
@@ -46,7 +46,7 @@ def put_labels(line: Line) -> None:
     if not any(word for _, word in labels):
         return
     for i, f in enumerate(line.fields):
-        if f.role == "metric" and not EVAL_WORD.search(f.tag) and not _TRAIN_WORD.search(f.tag):
+        if f.role == "metric" and not EVAL_WORD.search(f.tag) and not TRAIN_WORD.search(f.tag):
             word = [w for at, w in labels if at <= f.start][-1:]
             if word and word[0]:
                 line.fields[i] = f._replace(tag=f"{word[0]} {f.tag}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from parsers.console_format.line_prefix import Line
 from parsers.console_format.remaining_time import Remaining
-from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS, RUN_CLOCK, THROUGH_THE_RUN
+from parsers.records.vocabulary import BATCH_NUMBER, COMPOSED_STEPS, EPOCH_STEPS, RUN_CLOCK, THROUGH_THE_RUN
 
 
 class Steps:
@@ -77,6 +77,13 @@ class Steps:
         self.epoch = epoch if epoch is not None else self.epoch
         self.step, self.line = step, n
         return step
+
+    def counts(self, word: str, value: int, n: int) -> None:
+        """``batch: 120`` or ``Generation 5`` stands alone above line ``n``, which measures: a batch counts within its epoch."""
+        within = word in BATCH_NUMBER and self.epoch is not None
+        self.step, self.way = (self._laid(self.epoch or 0, value), "lap") if within else (value, "named")
+        self.finer, self.line = True, n
+        self.ways.add(self.way)
 
     def _laid(self, epoch: int, count: int, length: int = 0, held_out: bool = False) -> int:
         """The step of a line that names an epoch and a count: within it if the ``length`` of an epoch is known or it falls when the

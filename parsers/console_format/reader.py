@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+from parsers.console_format import printed_settings
 from parsers.console_format.blocks import Tables
 from parsers.console_format.columns import Columns
 from parsers.console_format.counters import Counters
 from parsers.console_format.event_lines import MAX_TEXT, Event, event_of, loss_scale, when
 from parsers.console_format.line_numbers import read_line
 from parsers.console_format.line_prefix import Line, Where, prefix, seconds
-from parsers.console_format.measured import NEAR, Measured
+from parsers.console_format.measured import Measured
 from parsers.console_format.other_lines import Words
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Gap, Rows
@@ -143,14 +144,17 @@ class Reader:
                 self._tear(line, where.line)
             self.measured.report(place, line)
         if rows is None:
-            self.columns.names(front, self.measured.block.mode if where.line - self.measured.block.line <= NEAR else "")
+            self.columns.names(where.line, front, self.measured.headings)
         return rows is not None
 
     def _table(self, where: Where, text: str) -> bool:
         found = self.tables.read(text)
         if found is None:
             return False
-        if found.metrics:
+        if found.metrics and not self.measured.started and printed_settings.boxed([name for name, _ in found.metrics]):
+            for name, value in found.metrics:
+                self.rows.config(name, int(value) if value % 1 == 0 else value, at=where.line)
+        elif found.metrics:
             self.measured.started = True
             self.measured.now.step, self.measured.now.line = found.step, where.line
             key = ("table", found.metrics[0][0], found.step) if found.redrawn else None

@@ -81,3 +81,106 @@ def test_a_loss_at_a_step_is_no_setting(tmp_path: Path) -> None:
         "Minibatch loss": [(100, 0.02), (200, 0.01), (300, 2 / 300)],
         "Validation accuracy": [(100, 10.0), (200, 20.0), (300, 30.0)],
     }
+
+
+BELOW = {
+    "a sentence": ("Starting evaluation nr. 1", "evaluation Precision"),
+    "a split behind a colon": ("evaluate:dev", "dev Precision"),
+    "between rules": ("======Test output======", "test Precision"),
+    "a word": ("--- Eval ---", "eval Precision"),
+    "an epoch": ("Test epoch: 3 ...", "test Precision"),
+    "results on a split": ("Results on the test set:", "test Precision"),
+}
+
+
+@pytest.mark.parametrize(("heading", "tag"), BELOW.values(), ids=BELOW)
+def test_values_below_a_heading_are_of_its_evaluation(tmp_path: Path, heading: str, tag: str) -> None:
+    text = f"step 10 loss 2.0\nstep 20 loss 1.0\n{heading}\n Precision: 0.25\n loss: 1.5\nstep 30 loss 0.5\n"
+    found = series(tmp_path, text)
+    assert [v for _, v in found[tag]] == [0.25]
+    assert [v for _, v in found["loss"]] == [2.0, 1.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "Loading test images",
+        "evaluate: False",
+        "Test set size: 900",
+        "Evaluation done",
+        "test: 900",
+        "Training after evaluation",
+        "val_path: data/val",
+    ],
+)
+def test_what_only_names_an_evaluation_is_no_heading(tmp_path: Path, heading: str) -> None:
+    found = series(tmp_path, f"step 10 loss 2.0\nstep 20 loss 1.0\n{heading}\n Precision: 0.25\n loss: 1.5\nstep 30 loss 0.5\n")
+    assert [v for _, v in found["loss"]] == [2.0, 1.0, 1.5, 0.5]
+    assert set(found) == {"loss"}
+
+
+@pytest.mark.parametrize("row", ["classes: 5", "cat: Precision: 0.25", "Precision: 0.25 0.5 0.75"])
+def test_counts_classes_and_lists_below_a_heading_are_no_values(tmp_path: Path, row: str) -> None:
+    assert set(series(tmp_path, f"step 10 loss 2.0\nstep 20 loss 1.0\nEvaluating\n{row}\nstep 30 loss 0.5\n")) == {"loss"}
+
+
+def test_times_below_a_heading_are_not_the_evaluations(tmp_path: Path) -> None:
+    assert "elapsed time" in series(tmp_path, "step 10 loss 2.0\nEvaluating\nelapsed time: 2.5\nstep 20 loss 0.5\n")
+
+
+def test_a_heading_ends_where_training_goes_on(tmp_path: Path) -> None:
+    text = "".join(f"Training\nTraining batches: 9\nmean loss: {i}.5\nEvaluating\nmean loss: {i}.75\n" for i in range(9))
+    found = series(tmp_path, text)
+    assert found["mean loss"] == [(i + 1, i + 0.5) for i in range(9)]
+    assert found["evaluation mean loss"] == [(i + 1, i + 0.75) for i in range(9)]
+
+
+def test_what_comes_less_often_stands_at_the_last_count(tmp_path: Path) -> None:
+    text = "".join(f"loss: {i}.5\n" + f"val score: 0.{i}\n" * (i % 3 == 0) for i in range(1, 10))
+    found = series(tmp_path, text + "test score: 0.5\n")
+    assert found["loss"] == [(i, i + 0.5) for i in range(1, 10)]
+    assert found["val score"] == [(3, 0.3), (6, 0.6), (9, 0.9)]
+    assert found["test score"] == [(None, 0.5)]
+
+
+def test_a_score_is_counted_where_there_is_no_loss(tmp_path: Path) -> None:
+    assert series(tmp_path, "".join(f'-- "test accuracy 0.{i}\n' for i in range(1, 10)))["test accuracy"] == [
+        (i, i / 10) for i in range(1, 10)
+    ]
+
+
+@pytest.mark.parametrize("word", ["Generation", "--- batch:", "Episode"])
+def test_a_count_above_its_values_is_their_step(tmp_path: Path, word: str) -> None:
+    text = "".join(f"{word} {i}\nreward: {i}.5\nbest fit: {i}.25\n\n" for i in (1, 2, 3, 4))
+    found = series(tmp_path, text)
+    assert found["reward"] == [(i, i + 0.5) for i in (1, 2, 3, 4)]
+    assert found["best fit"] == [(i, i + 0.25) for i in (2, 3, 4)]  # the first may have headed settings
+
+
+@pytest.mark.parametrize("text", ["batch: 64\ndropout: 0.5\nrate: 0.1\n", "GPU 0\nmemory: 1.5\nGPU 1\nmemory: 1.5\nGPU 2\nmemory: 1.5\n"])
+def test_settings_and_devices_have_no_steps(tmp_path: Path, text: str) -> None:
+    assert series(tmp_path, text + "step 1 loss 0.5\nstep 2 loss 0.25\n").keys() == {"loss"}
+
+
+def test_tables_of_training_and_validation_with_the_same_names(tmp_path: Path) -> None:
+    rows = [
+        f"training\n# Epoch batch   loss   mae\n  {e}   4   {e}.5   0.5\n\nvalidation\n# Epoch batch   loss   mae\n  {e}   1   {e}.75   0.5\n"
+        for e in (1, 2, 3)
+    ]
+    found = series(tmp_path, "\n".join(rows))
+    assert found["loss"] == [(4 * e, e + 0.5) for e in (1, 2, 3)]
+    assert found["validation loss"] == [(4 * e, e + 0.75) for e in (1, 2, 3)]
+
+
+def test_a_cell_says_whose_row_it_is(tmp_path: Path) -> None:
+    rows = "".join(f"train  {e}  {e}.5\n! Val  {e}  {e}.75\n" for e in (1, 2, 3))
+    found = series(tmp_path, f"phase  epoch  loss\n{rows}")
+    assert found == {"train loss": [(e, e + 0.5) for e in (1, 2, 3)], "val loss": [(e, e + 0.75) for e in (1, 2, 3)]}
+
+
+def test_a_box_of_settings_before_training_measures_nothing(tmp_path: Path) -> None:
+    rule = "+---------------+--------+\n"
+    box = rule + rule.join(f"| {k:13} | {v:6} |\n" for k, v in (("Batch size", 8), ("Epochs", 40), ("Dropout", 0.5))) + rule
+    assert series(tmp_path, box + "epoch 1 loss 0.5\nepoch 2 loss 0.25\n") == {"loss": [(1, 0.5), (2, 0.25)]}
+    log = box.replace("Dropout", "loss   ")
+    assert series(tmp_path, log + "epoch 41 loss 0.25\n")["loss"][0][1] == 0.5
