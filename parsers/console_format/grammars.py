@@ -97,6 +97,10 @@ def is_word(m: re.Match[str], gap: str) -> bool:
 _SETTING = lazy_re(r"(?i)scal(?:e|ing)|weight|coef|_every|interval|scheduler|function|\bfn\b|_type|label|smooth|threshold")
 _SYSTEM = lazy_re(r"(?i)cpu|gpu|rss|vram|mem|util|temp|power|disk|load")
 _RATE = lazy_re(r"(?i)^current (?:lr|learning[ _]rate)$")
+_OF_LOOP = lazy_re(
+    r"(?i)^(?:(?:current|new) )?(?:lr|learning[ _]rate)$|^(?:(?:epoch|step|batch|iter(?:ation)?|train(?:ing)?|eval(?:uation)?|total|elapsed) )?time(?: taken)?(?: \(\w+\))?$"
+    r"|^time elapsed$"
+)  # what a loop says of itself below its losses
 _WORD = lazy_re(r"[A-Za-z_]{2,}")
 _PROGRAM = lazy_re(r"[({]\w+=|\)\.|==|\\")
 
@@ -135,6 +139,6 @@ def stands_alone(line: Line, near: bool, timed: bool, started: bool) -> bool:
         return False
     if any(is_measured(t) for t in tags):
         return bool(line.explicit or line.mode or started or near)
-    if near and tags and all(_RATE.search(t) for t in tags):
-        return True  # nnU-Net: "Current learning rate: 0.01" below "Epoch 3"
+    if near and tags and all((_OF_LOOP if started else _RATE).search(t) for t in tags):
+        return True  # nnU-Net: "Current learning rate: 0.01" below "Epoch 3"; TensorFlow's tutorials: "Time taken for 1 epoch: 38.9 secs"
     return whole_row(line) and (near or (timed and any(_SYSTEM.search(t) for t in tags)))

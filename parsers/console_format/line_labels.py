@@ -25,6 +25,7 @@ _LABEL = lazy_re(
     rf"|[\[(](?P<boxed>{_SPLIT})[\])]"
 )
 _BEST = lazy_re(r"(?i)\b(?:best|previous|last)\W{1,2}$")  # what was reached before is no evaluation of now
+_EVALS = frozenset(EVAL.values())
 _FRONT = 80  # characters in which a line says what it speaks of
 
 
@@ -34,28 +35,24 @@ def mode_of(body: str) -> str:
     if m is not None and body[m.end() : m.end() + 1] not in {"_", "/"}:
         return "eval" if m["saved"] or m["starred"] else EVAL[(m["head"] or m["paren"] or m["pipe"] or m["count"]).lower()]
     found = _labels(body)
-    return found[0][1] if found and found[0][0] < _FRONT and all(word for _, word in found) else ""
+    return found[0][1] if found and found[0][0] < _FRONT and all(word in _EVALS for _, word in found) else ""
 
 
 def put_labels(line: Line) -> None:
-    """Gives the tags of evaluation their word, where they do not have one themselves."""
-    body = line.text[line.body :]
-    labels = [(line.body, line.mode)] + [
-        (line.body + at, word) for at, word in (_labels(body) if ":" in body or "]" in body or ")" in body else [])
-    ]
-    if not any(word for _, word in labels):
+    """Gives the tags of evaluation their word, where they do not have one themselves; and those of training, where the line speaks of both."""
+    labels = [(line.body, line.mode), *((line.body + at, word) for at, word in _labels(line.text[line.body :]))]
+    if not any(word in _EVALS for _, word in labels):
         return
     for i, f in enumerate(line.fields):
         if f.role == "metric" and not EVAL_WORD.search(f.tag) and not TRAIN_WORD.search(f.tag):
-            word = [w for at, w in labels if at <= f.start][-1:]
-            if word and word[0]:
-                line.fields[i] = f._replace(tag=f"{word[0]} {f.tag}")
+            word = next((w for at, w in reversed(labels) if at <= f.start), "")
+            line.fields[i] = f._replace(tag=f"{word} {f.tag}") if word else f
 
 
 def _labels(body: str) -> list[tuple[int, str]]:
-    """Where labels stand, and the word of their evaluation; of those of training none."""
-    found = []
-    for m in _LABEL.finditer(body):
+    """Where labels end, and their word."""
+    found: list[tuple[int, str]] = []
+    for m in _LABEL.finditer(body) if ": " in body or "]" in body or ")" in body else ():
         if not _BEST.search(body, max(0, m.start() - 10), m.start()):
-            found.append((m.end(), EVAL.get((m["word"] or m["boxed"]).lower(), "")))
+            found.append((m.end(), EVAL.get((m["word"] or m["boxed"]).lower(), "train")))
     return found

@@ -29,9 +29,11 @@ from parsers.console_format.line_prefix import SUFFIX, Field, Line, prefix, whol
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
+_DONE = r"(?:tok|tokens?|words?|samples?|examples?|images?|imgs?|sents?|sentences?|seqs?|sequences?|frames?|batch(?:es)?|steps?|iters?|iterations?)"
+_EACH = r"(?:sec|s)/(?:batch|step|iter)"
 _UNIT = (
-    r"(?:(?:\s(?!\S+[:=]|[^\s/]+\s+[:=]))?(?:ms|[KMG]i?B|tok/s(?:ec)?|tokens/s(?:ec)?|words/s(?:ec)?|samples/s(?:ec)?|TFLOPS?|TFLOP/s)"
-    r"|%|µs|us|secs?|mins?|[smhkKMGTBxz]|kit|it/s|s/it|it(?= \[|/\d)|/s(?:ec)?(?:/gpu)?)(?![\w])"
+    rf"(?:(?:\s(?!\S+[:=]|[^\s/]+\s+[:=]))?(?:ms|[KMG]i?B|{_DONE}/s(?:ec)?|it/sec|{_EACH}|secs?|seconds|TFLOPS?|TFLOP/s)"
+    r"|%|µs|us|mins?|[smhkKMGTBxz]|kit|it/s|s/it|it(?= \[|/\d)|/s(?:ec)?(?:/gpu)?)(?![\w])"
 )
 _TOKEN = lazy_re(
     rf"(?P<date>(?<!\w)\d{{4}}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?)?)"
@@ -45,14 +47,15 @@ _TRAINS = lazy_re(
     r"(?i)\W*(?:train\w*(?: progress)?\W*)?\d+%\|[^|]*\|.*(?:(?:it|step|batch|iter)/s|s/(?:it|step|batch|iter)|\?it)\b"
 )  # preprocessing names itself
 _PREPARES = lazy_re(r"[\d?] ?(?:examples|ex|ba|[kKMG]?i?B|files?|rows?|docs?)/s\b")  # units of data sets and downloads
+_TIMES = {"ms", "us", "µs", "s", "sec", "secs", "seconds"}
 _AND_SECONDS = lazy_re(r" ?\d+(?:\.\d+)?[ms]\b")
+_DRAWN = lazy_re(r"\[[=>.#-]+ +$")  # the drawn part of a bar that writes its count in its middle (pytorch-cifar's progress_bar)
 _PAIR = lazy_re(r"\[ *(\d+), *(\d+)(?:/ *(\d+))?\]")
 _TWO = lazy_re(r"\[ *(\d+) */ *\d+ *\] *\[ *(\d+) */ *(\d+) *\]")
 _LLM_C = {"tel": "test loss", "trl": "train loss", "eval": "hellaswag acc"}
 SKIP = lazy_re(r"(?i)^(?:eta|v_num|remaining(?: time)?|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank)$")
 _TRAINING = {"train", "training", *EVAL}
-# units that say what is measured
-_RATES = tuple(what + per for what in ("tok", "tokens", "words", "samples") for per in ("/s", "/sec"))
+_SPEED = lazy_re(rf"(?:{_DONE}|it)/s(?:ec)?|{_EACH}")  # units that say what is measured
 _MOST_NUMBERS = 1000  # a line of more is a printed tensor, not a report
 
 Token = tuple[re.Match[str], str]  # a number, and the text since the one before
@@ -149,7 +152,7 @@ class _Scan:
     def _fraction(self, i: int, key: str, role: str) -> None:
         """``120/500``: a step of how many, an epoch of how many, or neither."""
         m, gap = self.tokens[i]
-        opened = gap.rstrip()[-1:] in {"[", "(", "|", ":"}
+        opened = (gap.rstrip()[-1:] in {"[", "(", "|", ":"} or _DRAWN.search(gap) is not None) and not self._of_share(i)
         bare = key.lower() in _TRAINING or (not key and (opened or "epoch" in self.found or (i == 0 and not gap.strip())))
         roles = ("skip", "skip")
         if role in {"global", "step"} or (role == "batch" and "step" not in self.found):
@@ -167,6 +170,10 @@ class _Scan:
         self._add(roles[0], key, m.span("it"))
         self._add(roles[1], key, m.span("total"))
 
+    def _of_share(self, i: int) -> bool:
+        """``95.5% (955/1000)``: counts behind a share of them."""
+        return i > 0 and self.tokens[i][1].strip() == "(" and self.tokens[i - 1][0]["unit"] == "%"
+
     def _number(self, i: int, key: str, role: str) -> None:
         m, _ = self.tokens[i]
         span, unit = m.span("num"), (m["unit"] or "").strip()
@@ -176,7 +183,7 @@ class _Scan:
         elif self.keys[i][2] and key.lower() in vocabulary.RANK and not self.line.has("rank"):
             self._add("rank", "", span)
         elif not key:
-            self._add("metric" if unit.endswith(_RATES) else "skip", unit, span)
+            self._add("metric" if _SPEED.fullmatch(unit) and not self.line.bar else "skip", unit, span)
         elif self._is_metric(i, key):
             self._metric(i, key, unit)
         else:
@@ -225,6 +232,8 @@ class _Scan:
         line, (first, end) = self.line, self.tokens[i][0].span("num")
         scaled = unit in SUFFIX and ("consumed_tokens" in line.text or "token" in key)
         line.scaled = line.scaled or scaled
+        if unit in _TIMES and role_of(key, "num", True):  # "Step: 34ms"
+            key = f"{key} time ({unit})"
         self._add("metric", key, (first, end + scaled))
         line.explicit += self.keys[i][2]
         line.context = line.context or self.keys[i][1]

@@ -143,7 +143,7 @@ class Measured:
         parts = line.parts()
         self.plans.epochs(where.line, line)
         step = self._resolve(where, line, parts, line.text)
-        if self.now.aside and (mode := self.block.mode):
+        if self.now.aside and (mode := self.block.mode or "eval" * self.now.beside):
             line.fields = [f._replace(tag=f"{mode} {f.tag}") if f.role == "metric" else f for f in line.fields]
         elif not self.now.aside:
             self.plans.total(where.line, line, parts, self.now.way == "composed")

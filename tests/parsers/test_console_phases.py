@@ -18,9 +18,9 @@ def tags(text: str) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Epoch 3 - Train: loss 0.5, hit 0.2 - Val: loss 0.6, hit 0.1", ["loss", "hit", "val loss", "val hit"]),
-        ("Epoch 3 | val: loss=0.6 | train: loss=0.5", ["val loss", "loss"]),
-        ("[Epoch 3] [Train] loss: 0.5 [Test] loss: 0.6", ["loss", "test loss"]),
+        ("Epoch 3 - Train: loss 0.5, hit 0.2 - Val: loss 0.6, hit 0.1", ["train loss", "train hit", "val loss", "val hit"]),
+        ("Epoch 3 | val: loss=0.6 | train: loss=0.5", ["val loss", "train loss"]),
+        ("[Epoch 3] [Train] loss: 0.5 [Test] loss: 0.6", ["train loss", "test loss"]),
         ("Epoch 3 - Validation CHRF: CHRF-1 41.5, CHRF-2 33.25", ["validation CHRF-1", "validation CHRF-2"]),
         ("Epoch 3: Train Loss=0.5, Val Loss=0.6", ["Train Loss", "Val Loss"]),
         ("Epoch 3: G loss=0.5, D loss=0.6", ["G loss", "D loss"]),
@@ -184,3 +184,40 @@ def test_a_box_of_settings_before_training_measures_nothing(tmp_path: Path) -> N
     assert series(tmp_path, box + "epoch 1 loss 0.5\nepoch 2 loss 0.25\n") == {"loss": [(1, 0.5), (2, 0.25)]}
     log = box.replace("Dropout", "loss   ")
     assert series(tmp_path, log + "epoch 41 loss 0.25\n")["loss"][0][1] == 0.5
+
+
+def test_a_second_shorter_bar_of_an_epoch_is_an_evaluation(tmp_path: Path) -> None:
+    text = "".join(
+        f"\nEpoch: {e}\n [=== 40/40 ==>]  Step: 34ms | Loss: {2 - e / 2} | Acc: 50.0% (200/400)\n [== 10/10 =>]  Step: 30ms | Loss: {3 - e / 2} | Acc: 25.0% (25/100)\n"
+        for e in (0, 1, 2)
+    )
+    found = series(tmp_path, text)
+    assert found["Loss"] == [(40, 2.0), (80, 1.5), (120, 1.0)]
+    assert found["eval Loss"] == [(40, 3.0), (80, 2.5), (120, 2.0)]
+    assert found["Step time (ms)"] == [(40, 34.0), (80, 34.0), (120, 34.0)]
+
+
+def test_a_last_epoch_that_is_shorter_is_training(tmp_path: Path) -> None:
+    text = "".join(f"\nEpoch {e}/3\n {n}/{n} [===] - loss: {3 - e}.0\n" for e, n in ((1, 40), (2, 40), (3, 30)))
+    assert [v for _, v in series(tmp_path, text)["loss"]] == [2.0, 1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("text", "metrics"),
+    [
+        ("step 4, loss = 0.5 (612.5 examples/sec, 0.25 sec/batch)", [("loss", 0.5), ("examples/sec", 612.5), ("sec/batch", 0.25)]),
+        ("epoch 4 | 1.5 it/sec | loss 0.5", [("it/sec", 1.5), ("loss", 0.5)]),
+        ("Time taken for 1 epoch: 38.5 secs", [("epoch time (secs)", 38.5)]),
+        ("loss: 0.5:  10%|#         | 10/100 [00:01<00:09, 10.5it/s]", [("loss", 0.5)]),
+    ],
+)
+def test_speeds_and_times(text: str, metrics: list[tuple[str, float]]) -> None:
+    assert read_line(text).metrics() == metrics
+
+
+def test_the_rate_of_a_loop_stands_below_its_losses(tmp_path: Path) -> None:
+    text = "".join(f"epoch 1 step {i} loss 0.5\nLearning rate: 0.{i}\nepoch time: 2.5\n" for i in (1, 2))
+    found = series(tmp_path, "learning rate: 0.5\n" + text)
+    assert found["Learning rate"] == [(1, 0.1), (2, 0.2)]
+    assert found["epoch time"] == [(1, 2.5), (2, 2.5)]
+    assert "learning rate" not in found
