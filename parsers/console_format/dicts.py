@@ -27,7 +27,7 @@ class Dicts:
         self.header: dict[str, int] = {}  # numbers below "***** Running training *****"
         self.waiting: Waiting | None = None
         self.count = self.interval = 0
-        self.numbered = False  # dict lines had to be
+        self.at = -1  # line of the last one
         self.beside = False  # a bar gave a dict line its step
         self.buffered = False  # dict lines came in bunches, far from the bar that was drawn when they were logged
         self.on_bar: dict[str, str] = {}  # what progress bars show, as it is printed
@@ -45,7 +45,7 @@ class Dicts:
         return False
 
     def step(self, waiting: Waiting, bar: dict[str, int], another: bool = False, reached: int | None = None) -> tuple[int, str]:
-        """`reached`: the step of the line before, where lines of another kind name steps."""
+        """`reached`: the step of the line before, where it is of another kind."""
         values = dict(waiting.metrics)
         evaluation = any(tag.startswith("eval_") for tag in values)
         beside = (bar and bar.get("total") == self.bar[2]) or waiting.where.line - self.bar[0] <= 1
@@ -62,9 +62,8 @@ class Dicts:
             even = round(guess / self.interval) * self.interval
             known = "computed from epoch, examples and batch size"
             return (even if abs(even - guess) <= 0.5 + guess * 0.002 else round(guess)), known
-        if reached is not None and not self.numbered and "loss" not in values:
+        if reached is not None and "loss" not in values:
             return reached, "of the line before that names one"  # Lightning's results of a test, behind a loop's own lines
-        self.numbered = True
         self.count += not evaluation
         return self.count, LINES_COUNTED
 

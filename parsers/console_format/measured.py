@@ -244,7 +244,7 @@ class Measured:
         waiting = self.dicts.waiting
         if waiting is not None:
             self.dicts.waiting = None
-            self.now.step, how = self.dicts.step(waiting, bar, another, self.now.step)
-            self.now.line = waiting.where.line
+            self.now.step, how = self.dicts.step(waiting, bar, another, self.now.step if self.now.line != self.dicts.at else None)
+            self.now.line = self.dicts.at = waiting.where.line
             self.notes[f"steps of {{'loss': ...}} lines: {how}"] = None
             self.put(waiting.where, self.now.step, waiting.metrics)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from parsers.console_format import printed_settings
+from parsers.console_format import printed_history, printed_settings
 from parsers.console_format.blocks import Tables
 from parsers.console_format.columns import Columns
 from parsers.console_format.counters import Counters
@@ -62,7 +62,7 @@ class Reader:
         front = prefix(text)
         where = Where(place, self._time(front), front.value("rank") if rank is None else rank)
         body = text[front.body :]
-        if not self.measured.started and self.words.printed_dict(place >> 20, body):
+        if not self.measured.started and (self._history(where, body) or self.words.printed_dict(place >> 20, body)):
             return
         if not self._other(where, front, torn):
             self._said(where, self.words.without_ids(place >> 20, text, where.rank), body, torn)
@@ -99,6 +99,17 @@ class Reader:
             self.words.settings(n, text, body, measured.started, measured.dicts.header)
             if text.lstrip().startswith("***** Running training"):
                 measured.dicts.count = 0
+
+    def _history(self, where: Where, body: str) -> bool:
+        """A printed history of the whole training; where its epochs were logged before, it says nothing new."""
+        curves = printed_history.history(body)
+        for tag, values in curves.items():
+            for i, value in enumerate(values, 1):
+                self.measured.put(where._replace(time=None), i, [(tag, value)])
+        if curves:
+            self.measured.started = True
+            self.measured.notes[printed_history.NOTE] = None
+        return bool(curves)
 
     def _tear(self, line: Line, n: int) -> None:
         end = len(line.text.rstrip())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import parsers
 from parsers.console_format.line_numbers import read_line
 from parsers.console_format.line_prefix import prefix, seconds
 from tests.parsers.test_console_tables import series
@@ -221,3 +222,61 @@ def test_the_rate_of_a_loop_stands_below_its_losses(tmp_path: Path) -> None:
     assert found["Learning rate"] == [(1, 0.1), (2, 0.2)]
     assert found["epoch time"] == [(1, 2.5), (2, 2.5)]
     assert "learning rate" not in found
+
+
+def test_a_printed_history_is_the_curves_of_a_training(tmp_path: Path) -> None:
+    text = "start\n{'loss': [2.5, 1.5, 0.5], 'val_hit': [0.1, np.float64(0.2), 0.3]}\n"
+    assert series(tmp_path, text) == {"loss": [(1, 2.5), (2, 1.5), (3, 0.5)], "val_hit": [(1, 0.1), (2, 0.2), (3, 0.3)]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{'precision': [0.5, 0.25, 0.75], 'recall': [0.5, 0.25, 0.75]}\n",  # of classes
+        "{'loss_weights': [1.0, 0.5, 0.5], 'sizes': [64, 64]}\n",
+        "{'betas': [0.9, 0.95]}\n",
+    ],
+)
+def test_other_lists_in_a_dictionary_are_no_history(tmp_path: Path, text: str) -> None:
+    assert series(tmp_path, "start\n" + text) == {}
+
+
+def test_a_history_after_its_epochs_says_nothing_new(tmp_path: Path) -> None:
+    text = "".join(f"Epoch {i}/3 loss: {3 - i}.5\n" for i in (1, 2, 3)) + "{'loss': [2.5, 1.5, 0.5], 'val_loss': [2.5, 1.5, 0.5]}\n"
+    assert series(tmp_path, text) == {"loss": [(1, 2.5), (2, 1.5), (3, 0.5)]}
+
+
+@pytest.mark.parametrize(("encoding", "words"), [("gb18030", "训练损失" * 40), ("utf-8", "训练损失" * 40), ("latin-1", "où " + "x" * 99)])
+def test_a_log_in_another_encoding(tmp_path: Path, encoding: str, words: str) -> None:
+    text = "".join(f"epoch {i} loss {i}.5 {words}\n" for i in (1, 2, 3))
+    path = tmp_path / "run.txt"
+    path.write_bytes(text.encode(encoding))
+    rows = parsers.read_file(path, tmp_path).batches["metrics"]
+    assert [r["value"] for b in rows for r in b.to_pylist()] == [1.5, 2.5, 3.5]
+
+
+def test_text_of_common_chinese_characters_is_decoded(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_bytes("epoch 1 loss 0.5\nepoch 2 loss 0.25\n训练完成\n".encode("gbk"))
+    events = [r["text"] for b in parsers.read_file(path, tmp_path).batches["events"] for r in b.to_pylist()]
+    assert "训练完成" in events
+
+
+def test_boxes_in_a_document_are_a_log_and_a_table_of_results_is_none(tmp_path: Path) -> None:
+    rule = "-" * 30 + "\n"
+    rows = ("ep_rew_mean", "fps", "loss", "n_updates")
+    box = "".join(rule + "".join(f"| {k:12} | {i}.5 |\n" for k in rows) + f"| total_timesteps | {i}000 |\n" + rule for i in (1, 2, 3, 4))
+    assert series(tmp_path, box, "results.md")["loss"] == [(i * 1000, i + 0.5) for i in (1, 2, 3, 4)]
+    table = "# Results\n| model | epoch | acc | loss | f1 |\n|---|---|---|---|---|\n| a | 90 | 0.5 | 0.5 | 0.5 |\n| b | 90 | 0.5 | 0.5 | 0.5 |\n"
+    assert series(tmp_path, table, "notes.md") == {}
+
+
+def test_ticks_count_and_scores_between_them_stand_at_the_last_one(tmp_path: Path) -> None:
+    ticks = "".join(
+        f'tick {i}    kimg {4 * i}.0   time {i}m 08s    sec/tick 150.5\n{{"results": {{"fid50k_full": {i}.5}}, "num_gpus": 1}}\n'
+        for i in range(1, 6)
+    )
+    found = series(tmp_path, ticks)
+    assert found["sec/tick"] == [(i, 150.5) for i in range(1, 6)]
+    assert found["fid50k_full"][-2:] == [(4, 4.5), (5, 5.5)]
+    assert "time" not in found
