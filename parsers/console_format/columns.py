@@ -4,6 +4,7 @@ sklearn's gradient boosting (``Iter  Train Loss  Remaining Time``), skorch, fast
 
 - The names have an axis among them, a step or an epoch, and no number; the line below (behind rules) is a row with as many cells, whose
   axis is a whole number. An axis that is often something else (``episode``, ``batch``) must rise from row to row as well.
+  Names of four columns and more wait for it, whatever is printed between (Towards-Realtime-MOT).
 - Rows go on, whatever else is printed between them, until another line of names has rows. The axis falls (a restart, a step back) only
   where the names are printed again or the row has the decimals of the one before.
 - ``-`` and words are no values. Of ``12.3 s``, ``45%`` and ``0.31*`` the number counts; of a clock (``00:12``) nothing.
@@ -26,6 +27,7 @@ from parsers.records import vocabulary
 
 _MOST_TEXT = 1000  # characters of a line (a bound): wider tables are data, not reports
 _WEAK = vocabulary.WEAK_STEP | {*vocabulary.COUNTED}
+_MANY, _PATIENCE = 4, 20  # names that no prose has, and lines that may be printed between them and their first row (bounds)
 _AXES = {*vocabulary.STEP, *vocabulary.EPOCH, *_WEAK}
 _AXIS_WORDS = {re.split(r"[_/]", a)[-1] for a in _AXES}
 _WORD = lazy_re(r"[a-z]+")
@@ -116,7 +118,7 @@ class Columns:
     def __init__(self) -> None:
         self._waiting: list[Header] = []
         self._table: Header | None = None
-        self._mode, self._named = "", 0  # whose rows they are; where the names stand
+        self._mode, self._names_at = "", 0  # whose rows they are; where the names stand
         self._last: tuple[int, int] | None = None  # epoch and step of the last row
         self._again = False  # its names were printed again since
         self._form: Form = ()  # how the last row was printed
@@ -126,8 +128,8 @@ class Columns:
         """Line n: may it be one of names? ``headings`` say whether what follows is of an evaluation."""
         if found := headers(line.text, line.body):
             again = self._table is not None and found[0].names == self._table.names
-            self._mode = headings.phase(n) if not again or headings.line > self._named else self._mode
-            self._waiting, self._again, self._named = [] if again else found, again, n
+            self._mode = headings.phase(n) if not again or headings.line > self._names_at else self._mode
+            self._waiting, self._again, self._names_at = [] if again else found, again, n
 
     def row(self, where: Where, line: Line) -> list[tuple[Where, Line]] | None:
         """The rows that this line proves (none yet where the axis must rise first), None where it is no row of a table."""
@@ -140,7 +142,8 @@ class Columns:
             if (fields := _fields(header, text, line.body, self._mode)) is not None:
                 self._table, self._waiting, self._last, self._held = header, [], None, []
                 return self._proved(header, where, line, fields)
-        self._waiting = []
+        if where.line - self._names_at > (_PATIENCE if any(not h.weak and len(h.names) >= _MANY for h in self._waiting) else 0):
+            self._waiting = []
         if self._table is None or (fields := _fields(self._table, text, line.body, self._mode)) is None:
             return None
         return self._proved(self._table, where, line, fields)

@@ -15,7 +15,7 @@ NUM = (
 _WRAPPED = lazy_re(r"(?:(?:np|torch|jnp|numpy)\.)?(?:(?:b?float|int)(?:16|32|64)|tensor|array)\($")
 EVAL = {w: w for w in vocabulary.EVALUATION} | {"validate": "validation", "validating": "validation", "evaluate": "evaluation"}
 EVAL |= {"evaluating": "evaluation", "testing": "test"}  # as the line says it -> as it is put before the line's tags
-_SPLITS = {"train", "training", *EVAL}
+_TELLING = {"train", "training", "time", *EVAL}  # "time cost" is no cost (MXNet)
 _MOST_TIGHT = 4  # words of a name that touches its number: a sentence before it is longer
 # "Up. 20" is Marian's update; sizes of batches are printed like their numbers
 _STEP = {*vocabulary.STEP, "up"} - {*vocabulary.BATCH_NUMBER}
@@ -55,7 +55,7 @@ def key_of(gap: str) -> tuple[str, str, bool, bool]:
     words = key.split()
     if tight and len(words) > 1:
         split = next(
-            (i for i, w in enumerate(words[:-1]) if w.lower() in _SPLITS), None
+            (i for i, w in enumerate(words[:-1]) if w.lower() in _TELLING), None
         )  # "Val Loss=0.3": the word before tells two losses apart
         if split is not None and len(words) - split <= _MOST_TIGHT:
             return " ".join(words[split:]), " ".join(words[:split]), True, True
@@ -98,7 +98,7 @@ _SETTING = lazy_re(r"(?i)scal(?:e|ing)|weight|coef|_every|interval|scheduler|fun
 _SYSTEM = lazy_re(r"(?i)cpu|gpu|rss|vram|mem|util|temp|power|disk|load")
 _RATE = lazy_re(r"(?i)^current (?:lr|learning[ _]rate)$")
 _OF_LOOP = lazy_re(
-    r"(?i)^(?:(?:current|new) )?(?:lr|learning[ _]rate)$|^(?:(?:epoch|step|batch|iter(?:ation)?|train(?:ing)?|eval(?:uation)?|total|elapsed) )?time(?: taken)?(?: \(\w+\))?$"
+    r"(?i)^(?:(?:current|new) )?(?:lr|learning[ _]rate)$|^(?:(?:epoch|step|batch|iter(?:ation)?|train(?:ing)?|eval(?:uation)?|total|elapsed) )?time(?: taken| cost)?(?: \(\w+\))?$"
     r"|^time elapsed$"
 )  # what a loop says of itself below its losses
 _WORD = lazy_re(r"[A-Za-z_]{2,}")

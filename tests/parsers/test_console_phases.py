@@ -31,6 +31,7 @@ def tags(text: str) -> list[str]:
         ("Epoch 3 loss: 0.5, best val: loss 0.4", ["loss", "loss"]),
         ("Epoch 3 loss=0.5 saved to runs/test: done", ["loss"]),
         ("Epoch 3 final loss=0.5", ["loss"]),
+        ("Epoch[3] Time cost=106.5", ["Time cost"]),
     ],
 )
 def test_the_words_of_a_line_say_of_which_data_its_numbers_are(text: str, expected: list[str]) -> None:
@@ -280,3 +281,13 @@ def test_ticks_count_and_scores_between_them_stand_at_the_last_one(tmp_path: Pat
     assert found["sec/tick"] == [(i, 150.5) for i in range(1, 6)]
     assert found["fid50k_full"][-2:] == [(4, 4.5), (5, 5.5)]
     assert "time" not in found
+
+
+def test_wide_names_wait_for_their_rows_and_narrow_ones_do_not(tmp_path: Path) -> None:
+    rows = "".join(f"  0/2  {i}/40  0.5  {4 - i}.5\n" for i in (1, 2, 3))
+    assert series(tmp_path, "  Epoch  Batch  box  total\nthe set is loaded\nand one more line\n" + rows)["total"] == [
+        (1, 3.5),
+        (2, 2.5),
+        (3, 1.5),
+    ]
+    assert "total" not in series(tmp_path, "  Epoch  total\nthe set is loaded\n  1  0.5\n  2  0.25\n")
