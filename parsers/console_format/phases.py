@@ -20,21 +20,16 @@ EPOCH_ABOVE = lazy_re(
 _MOST_LINES = 200  # below a heading (a bound): a confusion matrix or a table of classes may stand between
 _MOST_WORDS = 5
 _WORD = lazy_re(r"[A-Za-z]+")
-_ACTS = {
-    "evaluate",
+_ACTS = {*"evaluate evaluating validate validating testing result results performance summary metrics score scores output".split()}
+_ANYWHERE = {
+    "evaluation",
+    "validation",
     "evaluating",
-    "validate",
     "validating",
     "testing",
-    "results",
-    "result",
-    "performance",
-    "summary",
-    "metrics",
-    "score",
-    "scores",
-    "output",
-}
+    "test",
+    "eval",
+}  # "valid" and "dev" have other meanings within a line
 _TRAINS = {"train", "training"}
 _ENDS = {"end", "ended", "ends", "done", "finish", "finished", "complete", "completed", "over"}
 _OF_DATA = lazy_re(
@@ -61,11 +56,13 @@ class Headings:
         return self._word if n - self.line <= _MOST_LINES else ""
 
     def count(self, n: int) -> tuple[str, int] | None:
-        """Word and number of a line right above that counts (``Generation 5``); batches of an evaluation are no place of the run."""
-        return self._count if 0 < n - self._counted <= _NEAR and not self.phase(n) else None
+        """Word and number of a line right above that counts (``Generation 5``). ``batch: 64`` is a size until it rises, and batches of an evaluation
+        are no place of the run."""
+        sure = self._rose or self._count[0] not in vocabulary.WEAK_STEP
+        return self._count if sure and 0 < n - self._counted <= _NEAR and not self.phase(n) else None
 
     def tell(self, n: int, line: Line) -> bool:
-        """Is a line of names and fractions a measurement because of what stands above it? A count must have risen: ``batch: 64`` may head settings."""
+        """Is a line of names and fractions a measurement because of what stands above it? A count must have risen: it may head settings."""
         return bool(self.phase(n) or (self._rose and self.count(n))) and is_value(line)
 
     def trains(self) -> None:
@@ -79,9 +76,10 @@ class Headings:
             before, self._count, self._counted = self._count, (m["word"].lower(), int(m["value"])), n
             self._rose = before[0] == self._count[0] and (before[1] < self._count[1] or epoch is not None)
         words = [w.lower() for w in _WORD.findall(body)]
-        if not 0 < len(words) <= _MOST_WORDS:
+        if line.bar or not 0 < len(words) <= _MOST_WORDS:
             return False
-        spoken = next((EVAL[w] for w in reversed(words) if w in EVAL), "")
+        speaks = [EVAL[w] for i, w in enumerate(words) if w in EVAL and (i == 0 or w in _ANYWHERE or (w == words[-1] and w != "valid"))]
+        spoken = speaks[-1] if speaks else ""
         over = not _ENDS.isdisjoint(words)
         if not _TRAINS.isdisjoint(words) or (words[0] == "epoch" and not spoken) or (spoken and over):
             self._word, self.line = (self._word if spoken and not over else ""), n
