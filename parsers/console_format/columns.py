@@ -4,6 +4,7 @@ sklearn's gradient boosting (``Iter  Train Loss  Remaining Time``), skorch, fast
 
 - The names have an axis among them, a step or an epoch, and no number; the line below (behind rules) is a row with as many cells, whose
   axis is a whole number. An axis that is often something else (``episode``, ``batch``) must rise from row to row as well.
+  Names of four columns and more wait for it, whatever is printed between (Towards-Realtime-MOT).
 - Rows go on, whatever else is printed between them, until another line of names has rows. The axis falls (a restart, a step back) only
   where the names are printed again or the row has the decimals of the one before.
 - ``-`` and words are no values. Of ``12.3 s``, ``45%`` and ``0.31*`` the number counts; of a clock (``00:12``) nothing.
@@ -16,26 +17,30 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from parsers.console_format.grammars import NUM
-from parsers.console_format.line_numbers import EVAL_WORD, SKIP
+from parsers.console_format.grammars import EVAL, NUM
+from parsers.console_format.line_labels import EVAL_WORD, TRAIN_WORD
+from parsers.console_format.line_numbers import SKIP
 from parsers.console_format.line_prefix import Field, Line, Where, number, whole
+from parsers.console_format.phases import Headings
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
 _MOST_TEXT = 1000  # characters of a line (a bound): wider tables are data, not reports
 _WEAK = vocabulary.WEAK_STEP | {*vocabulary.COUNTED}
+_MANY, _PATIENCE = 4, 20  # names that no prose has, and lines that may be printed between them and their first row (bounds)
 _AXES = {*vocabulary.STEP, *vocabulary.EPOCH, *_WEAK}
 _AXIS_WORDS = {re.split(r"[_/]", a)[-1] for a in _AXES}
 _WORD = lazy_re(r"[a-z]+")
 _NUMBER_ALONE = lazy_re(r"(?<![\w@.:/()-])\d|[=:](?:\s|$)")  # what no line of names has
-_NAME = lazy_re(r"[#%]? ?[A-Za-z][^=|]{0,40}|[|‖]{1,2}[^\s=|‖]{1,20}[|‖]{1,2}\w{0,3}")  # a norm may be called |g|
+_NAME = lazy_re(r"[#%]? *[A-Za-z][^=|]{0,40}|[|‖]{1,2}[^\s=|‖]{1,20}[|‖]{1,2}\w{0,3}")  # a norm may be called |g|
 _RULE = lazy_re(r"[\s\-=+|:─━═┄│┃║┌┐└┘├┤┬┴┼╔╗╚╝╠╣╦╩╬┏┓┗┛┣┫┳┻╋┡┩╇╪╞╡┠┨┯┷┼]+")
 _BARS = lazy_re(r"[|│┃║]")
 _WIDE = lazy_re(r"\S+(?: \S+)*")
 _UNIT = r"(?:%|[mµun]?s|secs?|mins?|[mhGMkK]|[GMk]i?B|(?:it|tok|samples)/s|s/it)"
-_SPACED = lazy_re(rf"{NUM} {_UNIT}(?=\s|$)|\S+")
+_SPACED = lazy_re(rf"{NUM} {_UNIT}(?=\s|$)|(?:[!#] +)?\S+")
 _CELL = lazy_re(rf"[\"'(\[]?(?P<value>{NUM})\s?(?:{_UNIT})?[\"')\]]?\s?[*+↓↑✓]?")
 _OF = lazy_re(r"(?P<value>\d+)\s?/\s?(?P<total>\d+)")
+_SPLITS = {**EVAL, "train": "train", "training": "train"}  # in a cell: whose row it is
 _MISSING = lazy_re(r"(?i)|-+|—|n/?a|none|no log|\?|\d+:\d\d(?::\d\d)?(?:\.\d+)?")
 
 Span = tuple[int, int]
@@ -88,7 +93,7 @@ def headers(text: str, pos: int) -> list[Header]:
     for mark, split in _STYLES:
         if mark in text[pos:].strip():
             return _named(text, split(text, pos), split, spaced=False)
-    wide, words = _matches(_WIDE)(text, pos), _matches(re.compile(r"\S+"))(text, pos)
+    wide, words = _matches(_WIDE)(text, pos), _matches(re.compile(r"(?:# +)?\S+"))(text, pos)
     rows = _matches(_SPACED)
     return _named(text, wide, rows, spaced=True) + (_named(text, words, rows, spaced=True) if words != wide else [])
 
@@ -113,17 +118,18 @@ class Columns:
     def __init__(self) -> None:
         self._waiting: list[Header] = []
         self._table: Header | None = None
-        self._mode = ""
+        self._mode, self._names_at = "", 0  # whose rows they are; where the names stand
         self._last: tuple[int, int] | None = None  # epoch and step of the last row
         self._again = False  # its names were printed again since
         self._form: Form = ()  # how the last row was printed
         self._held: list[tuple[Where, Line]] = []  # the first row under an axis that must yet rise
 
-    def names(self, line: Line, mode: str) -> None:
-        """``mode``: the word by which the line above says that what follows is of an evaluation."""
+    def names(self, n: int, line: Line, headings: Headings) -> None:
+        """Line n: may it be one of names? ``headings`` say whether what follows is of an evaluation."""
         if found := headers(line.text, line.body):
             again = self._table is not None and found[0].names == self._table.names
-            self._waiting, self._mode, self._again = ([], self._mode, True) if again else (found, mode, False)
+            self._mode = headings.phase(n) if not again or headings.line > self._names_at else self._mode
+            self._waiting, self._again, self._names_at = [] if again else found, again, n
 
     def row(self, where: Where, line: Line) -> list[tuple[Where, Line]] | None:
         """The rows that this line proves (none yet where the axis must rise first), None where it is no row of a table."""
@@ -136,7 +142,8 @@ class Columns:
             if (fields := _fields(header, text, line.body, self._mode)) is not None:
                 self._table, self._waiting, self._last, self._held = header, [], None, []
                 return self._proved(header, where, line, fields)
-        self._waiting = []
+        if where.line - self._names_at > (_PATIENCE if any(not h.weak and len(h.names) >= _MANY for h in self._waiting) else 0):
+            self._waiting = []
         if self._table is None or (fields := _fields(self._table, text, line.body, self._mode)) is None:
             return None
         return self._proved(self._table, where, line, fields)
@@ -150,6 +157,8 @@ class Columns:
             if odd or (place < last and form != self._form) or (header.weak and place <= last):
                 return None
         line.fields += fields
+        words = {EVAL.get(f.tag.split()[0].lower(), "") for f in fields if f.role == "metric"}
+        line.mode = words.pop() if len(words) == 1 else ""
         self._last, self._form = place, form
         if header.weak and last is None:
             self._held = [(where, line)]
@@ -168,6 +177,7 @@ def _fields(header: Header, text: str, pos: int, mode: str) -> list[Field] | Non
         return None
     found: list[Field] = []
     values = missing = 0
+    mode = next((word for a, b in spans if (word := _SPLITS.get(text[a:b].strip("!# ").lower()))), mode)
     for (a, b), i in zip(spans, under, strict=True):
         cell, name = text[a:b], header.names[i]
         m = _CELL.fullmatch(cell)
@@ -185,7 +195,7 @@ def _fields(header: Header, text: str, pos: int, mode: str) -> list[Field] | Non
                 continue
         if m is not None:
             values += 1
-            tag = f"{mode} {name}" if mode and not EVAL_WORD.search(name) else name
+            tag = f"{mode} {name}" if mode and not EVAL_WORD.search(name) and not TRAIN_WORD.search(name) else name
             found.append(Field("skip" if SKIP.match(name) else "metric", tag, a + m.start("value"), a + m.end("value")))
         else:
             missing += _MISSING.fullmatch(cell) is not None

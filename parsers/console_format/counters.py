@@ -40,6 +40,8 @@ class Counters:
         i = _counter(line)
         if i is None or not line.metrics():
             return [(where, line)]
+        if [f.role for f in line.fields if f.role not in _BEFORE] == ["metric"]:
+            return [_stepped(where, line)]  # it counts nothing but what stands below it
         names = tuple(f.tag for f in line.fields)
         kind = self._kinds.get(names)
         if kind is None and (near or len(self._kinds) >= _MOST_KINDS):

@@ -27,17 +27,25 @@ class Dicts:
         self.header: dict[str, int] = {}  # numbers below "***** Running training *****"
         self.waiting: Waiting | None = None
         self.count = self.interval = 0
-        self.numbered = False  # dict lines had to be
+        self.at = -1  # line of the last one
         self.beside = False  # a bar gave a dict line its step
         self.buffered = False  # dict lines came in bunches, far from the bar that was drawn when they were logged
+        self.on_bar: dict[str, str] = {}  # what progress bars show, as it is printed
         self.bar = (-100, 0, 0)  # line, position and total of the training bar (evaluation has shorter ones)
 
     def saw_bar(self, n: int, parts: dict[str, int]) -> None:
         if "it" in parts and "total" in parts and parts["total"] >= (self.header.get("Total optimization steps") or self.bar[2]):
             self.bar = (n, parts["it"], parts["total"])
 
+    def carried(self, said: dict[str, str], parts: dict[str, int]) -> bool:
+        """Is a bar at its beginning with the numbers that one showed before? They are of before (Lightning, each epoch)."""
+        if said and parts.get("it") == 0 and said.items() <= self.on_bar.items():
+            return True
+        self.on_bar |= said
+        return False
+
     def step(self, waiting: Waiting, bar: dict[str, int], another: bool = False, reached: int | None = None) -> tuple[int, str]:
-        """`reached`: the step of the line before, where lines of another kind name steps."""
+        """`reached`: the step of the line before, where it is of another kind."""
         values = dict(waiting.metrics)
         evaluation = any(tag.startswith("eval_") for tag in values)
         beside = (bar and bar.get("total") == self.bar[2]) or waiting.where.line - self.bar[0] <= 1
@@ -54,9 +62,8 @@ class Dicts:
             even = round(guess / self.interval) * self.interval
             known = "computed from epoch, examples and batch size"
             return (even if abs(even - guess) <= 0.5 + guess * 0.002 else round(guess)), known
-        if reached is not None and not self.numbered and "loss" not in values:
+        if reached is not None and "loss" not in values:
             return reached, "of the line before that names one"  # Lightning's results of a test, behind a loop's own lines
-        self.numbered = True
         self.count += not evaluation
         return self.count, LINES_COUNTED
 

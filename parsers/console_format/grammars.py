@@ -15,16 +15,21 @@ NUM = (
 _WRAPPED = lazy_re(r"(?:(?:np|torch|jnp|numpy)\.)?(?:(?:b?float|int)(?:16|32|64)|tensor|array)\($")
 EVAL = {w: w for w in vocabulary.EVALUATION} | {"validate": "validation", "validating": "validation", "evaluate": "evaluation"}
 EVAL |= {"evaluating": "evaluation", "testing": "test"}  # as the line says it -> as it is put before the line's tags
+_TELLING = {"train", "training", "time", *EVAL}  # "time cost" is no cost (MXNet)
+_MOST_TIGHT = 4  # words of a name that touches its number: a sentence before it is longer
 # "Up. 20" is Marian's update; sizes of batches are printed like their numbers
 _STEP = {*vocabulary.STEP, "up"} - {*vocabulary.BATCH_NUMBER}
 _PLACES = _STEP | {*vocabulary.EPOCH} | vocabulary.THROUGH_THE_RUN
+STEP_WORD = "|".join(sorted((_STEP | {*vocabulary.EPOCH} | vocabulary.THROUGH_THE_RUN) - {"up"}, key=len, reverse=True))
 _PLURAL = {"steps", "iters", "iterations", "updates"}  # behind other settings: how many there will be
 _EPOCH = {*vocabulary.EPOCH, "ep"}
 _CUT = lazy_re(r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|\.\s|\s/\s")
 _STOP = {"with", "and", "is", "of", "at", "the", "a", "an", "with:", "avg.", "was", "has", "got"}
 STRONG = lazy_re(
     r"(?i)(?:^|[\W_])(?:loss(?:es)?|ppl|perplexity|bpb|bpc|nll|acc(?:uracy)?(?:@?\d+)?|top-?[15]|f1"
-    r"|bleu|auc|m?AP(?:50)?|miou|psnr|fid|wer|cer|mae|mse|rmse|rewards?|score|return)(?:[\W_]|$)|loss$|^loss|acc$"
+    r"|bleu|auc|m?AP(?:50)?|miou|psnr|[fk]id(?:\d+k)?|wer|cer|mae|mse|rmse|rewards?|score|return|elbo)(?:[\W_]|$)|loss$|^loss|acc$"
+    r"|(?:^|[\W_])(?:train\w*|val\w*|test|dev|eval\w*)[ _-](?:set )?err(?:or)?(?:[ _-]rate)?$"  # an error without its split may be a failure
+    r"|^(?:(?:mean|avg|average|total|train\w*|val\w*|test|dev)[ _])?cost$"
 )
 VOCABULARY = lazy_re(
     r"(?i)loss|acc|ppl|perplex|bpb|norm|reward|mfu|tok|throughput|_lr$|^lr|^(?:dt|time|data|wd|kl"
@@ -38,7 +43,7 @@ def key_of(gap: str) -> tuple[str, str, bool, bool]:
     g = gap.rstrip(" \t\"'[({~$<")
     explicit = g.endswith((":", "="))
     if not explicit:
-        key = _CUT.split(g)[-1].strip(" .:=<>*#\"'").lstrip(") ")
+        key = _CUT.split(g)[-1].strip(" .:=<>*#\"'").lstrip(") -\"'")
         words = [w for w in key.split() if w.lower() not in _STOP]
         return " ".join(words), "", False, False
     tight = len(g) == len(gap.rstrip("\"'[(")) and g[-2:-1] != " "
@@ -49,6 +54,11 @@ def key_of(gap: str) -> tuple[str, str, bool, bool]:
     key = key.lstrip("(") if ")" not in key else key
     words = key.split()
     if tight and len(words) > 1:
+        split = next(
+            (i for i, w in enumerate(words[:-1]) if w.lower() in _TELLING), None
+        )  # "Val Loss=0.3": the word before tells two losses apart
+        if split is not None and len(words) - split <= _MOST_TIGHT:
+            return " ".join(words[split:]), " ".join(words[:split]), True, True
         return words[-1].rsplit(":", 1)[-1], " ".join(words[:-1]), True, True
     return (key.rsplit(":", 1)[-1] if tight else key), "", True, tight
 
@@ -87,6 +97,10 @@ def is_word(m: re.Match[str], gap: str) -> bool:
 _SETTING = lazy_re(r"(?i)scal(?:e|ing)|weight|coef|_every|interval|scheduler|function|\bfn\b|_type|label|smooth|threshold")
 _SYSTEM = lazy_re(r"(?i)cpu|gpu|rss|vram|mem|util|temp|power|disk|load")
 _RATE = lazy_re(r"(?i)^current (?:lr|learning[ _]rate)$")
+_OF_LOOP = lazy_re(
+    r"(?i)^(?:(?:current|new) )?(?:lr|learning[ _]rate)$|^(?:(?:epoch|step|batch|iter(?:ation)?|train(?:ing)?|eval(?:uation)?|total|elapsed) )?time(?: taken| cost)?(?: \(\w+\))?$"
+    r"|^time elapsed$"
+)  # what a loop says of itself below its losses
 _WORD = lazy_re(r"[A-Za-z_]{2,}")
 _PROGRAM = lazy_re(r"[({]\w+=|\)\.|==|\\")
 
@@ -125,6 +139,6 @@ def stands_alone(line: Line, near: bool, timed: bool, started: bool) -> bool:
         return False
     if any(is_measured(t) for t in tags):
         return bool(line.explicit or line.mode or started or near)
-    if near and tags and all(_RATE.search(t) for t in tags):
-        return True  # nnU-Net: "Current learning rate: 0.01" below "Epoch 3"
+    if near and tags and all((_OF_LOOP if started else _RATE).search(t) for t in tags):
+        return True  # nnU-Net: "Current learning rate: 0.01" below "Epoch 3"; TensorFlow's tutorials: "Time taken for 1 epoch: 38.9 secs"
     return whole_row(line) and (near or (timed and any(_SYSTEM.search(t) for t in tags)))

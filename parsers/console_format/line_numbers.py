@@ -7,8 +7,8 @@ they differ from this:
 
 - ``Epoch(train) [9][100/270]`` (mmengine), ``Train: 3 [ 100/1251 (8%)]`` (timm), ``1|600|Loss: 2.3`` (torchtune),
   ``s:10 tel:3.2`` (llm.c: test loss; ``trl`` train loss).
-- A line that opens with a word such as ``validate`` or ``Test:`` gives that word to all of its tags, because the tag
-  alone (``loss``) would be taken for the training loss.
+- A line that opens with a word such as ``validate`` or ``Test:`` gives that word to all of its tags, a label within the line to those
+  behind it (`line_labels`), because the tag alone (``loss``) would be taken for the training loss.
 - ``[3/25][50/1583]`` in front is the epoch and its iteration (the PyTorch DCGAN example).
 - A number in brackets behind a metric is its running mean (AverageMeter): tag ``Loss (avg)``.
 
@@ -23,13 +23,17 @@ import re
 from dataclasses import dataclass, field
 
 from parsers.console_format.grammars import EVAL, NUM, STRONG, VOCABULARY, is_vector, is_word, key_of, role_of
+from parsers.console_format.line_keys import between_marks, named_after_step, named_apart
+from parsers.console_format.line_labels import mode_of, put_labels
 from parsers.console_format.line_prefix import SUFFIX, Field, Line, prefix, whole
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
+_DONE = r"(?:tok|tokens?|words?|samples?|examples?|images?|imgs?|sents?|sentences?|seqs?|sequences?|frames?|batch(?:es)?|steps?|iters?|iterations?)"
+_EACH = r"(?:sec|s)/(?:batch|step|iter)"
 _UNIT = (
-    r"(?:(?:\s(?!\S+[:=]|[^\s/]+\s+[:=]))?(?:ms|[KMG]i?B|tok/s(?:ec)?|tokens/s(?:ec)?|words/s(?:ec)?|samples/s(?:ec)?|TFLOPS?|TFLOP/s)"
-    r"|%|µs|us|secs?|mins?|[smhkKMGTBxz]|kit|it/s|s/it|it(?= \[|/\d)|/s(?:ec)?(?:/gpu)?)(?![\w])"
+    rf"(?:(?:\s(?!\S+[:=]|[^\s/]+\s+[:=]))?(?:ms|[KMG]i?B|{_DONE}/s(?:ec)?|it/sec|{_EACH}|secs?|seconds|TFLOPS?|TFLOP/s)"
+    r"|%|µs|us|mins?|[smhkKMGTBxz]|kit|it/s|s/it|it(?= \[|/\d)|/s(?:ec)?(?:/gpu)?)(?![\w])"
 )
 _TOKEN = lazy_re(
     rf"(?P<date>(?<!\w)\d{{4}}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?)?)"
@@ -38,25 +42,20 @@ _TOKEN = lazy_re(
     rf"|(?P<avg>(?<!float64)(?<!float32)(?<!tensor)\( *(?P<mean>{NUM}) *%?\))"
     rf"|(?P<num>(?<![\w.@#+-])(?>{NUM}))(?P<unit>{_UNIT})?(?!\w|\.\d|-\d)"
 )
-EVAL_WORD = lazy_re(rf"(?i)(?:^|[\W_])(?:{'|'.join(EVAL)})(?:[\W_]|$)")
-_MODE = lazy_re(
-    rf"(?i)^[\s*>|=\[(-]*(?P<head>{'|'.join(EVAL)})\b|\((?P<paren>val|test|eval)\)"
-    rf"|\| (?P<pipe>valid|test) \||\b(?P<count>{'|'.join(EVAL)})[ _-](?:step|iter|iteration|batch)\b[ :=\[]{{0,3}}\d"
-    r"|^\W*(?P<saved>saving dict for global step) \d"  # TensorFlow's Estimator, of what an evaluation gave
-    r"|^ *\*\s+(?P<starred>(?:acc|prec)@1)\s"  # PyTorch's ImageNet example and its many heirs, below an evaluation
-)
 _BAR = lazy_re(r"%(\|[^|]*\|)")
 _TRAINS = lazy_re(
     r"(?i)\W*(?:train\w*(?: progress)?\W*)?\d+%\|[^|]*\|.*(?:(?:it|step|batch|iter)/s|s/(?:it|step|batch|iter)|\?it)\b"
 )  # preprocessing names itself
 _PREPARES = lazy_re(r"[\d?] ?(?:examples|ex|ba|[kKMG]?i?B|files?|rows?|docs?)/s\b")  # units of data sets and downloads
+_TIMES = {"ms", "us", "µs", "s", "sec", "secs", "seconds"}
+_AND_SECONDS = lazy_re(r" ?\d+(?:\.\d+)?[ms]\b")
+_DRAWN = lazy_re(r"\[[=>.#-]+ +$")  # the drawn part of a bar that writes its count in its middle (pytorch-cifar's progress_bar)
 _PAIR = lazy_re(r"\[ *(\d+), *(\d+)(?:/ *(\d+))?\]")
 _TWO = lazy_re(r"\[ *(\d+) */ *\d+ *\] *\[ *(\d+) */ *(\d+) *\]")
 _LLM_C = {"tel": "test loss", "trl": "train loss", "eval": "hellaswag acc"}
 SKIP = lazy_re(r"(?i)^(?:eta|v_num|remaining(?: time)?|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank)$")
 _TRAINING = {"train", "training", *EVAL}
-# units that say what is measured
-_RATES = tuple(what + per for what in ("tok", "tokens", "words", "samples") for per in ("/s", "/sec"))
+_SPEED = lazy_re(rf"(?:{_DONE}|it)/s(?:ec)?|{_EACH}")  # units that say what is measured
 _MOST_NUMBERS = 1000  # a line of more is a printed tensor, not a report
 
 Token = tuple[re.Match[str], str]  # a number, and the text since the one before
@@ -69,7 +68,7 @@ def read_line(text: str) -> Line:
     line.bar = "%|" in body or "it [" in body
     line.training = line.bar and _TRAINS.match(body) is not None
     line.braces = body.lstrip(" |>-").startswith("{") or "{'" in body or '{"' in body
-    line.mode = _mode(body)
+    line.mode = mode_of(body)
     scan = _Scan(line, _tokens(line))
     for i in range(len(scan.tokens)):
         scan.take(i)
@@ -83,8 +82,7 @@ def read_line(text: str) -> Line:
         _placed(line, m, ("epoch", "it", "total"))
     if line.bar and _PREPARES.search(body) and not any(STRONG.search(t) for t, _ in line.metrics()):
         line.fields = [f._replace(role="skip") if f.role not in {"time", "rank"} else f for f in line.fields]
-    if line.mode:
-        line.fields = [f if f.role != "metric" or EVAL_WORD.search(f.tag) else f._replace(tag=f"{line.mode} {f.tag}") for f in line.fields]
+    put_labels(line)
     return line
 
 
@@ -92,14 +90,6 @@ def _placed(line: Line, m: re.Match[str], roles: tuple[str, ...]) -> None:
     """Gives the numbers in a match's groups these roles."""
     places = {line.body + m.start(g): role for g, role in enumerate(roles, 1)}
     line.fields = [f._replace(role=places.get(f.start, f.role)) for f in line.fields]
-
-
-def _mode(body: str) -> str:
-    """The word by which the line says that it speaks of evaluation."""
-    m = _MODE.search(body[:80])
-    if m is None or body[m.end() : m.end() + 1] in {"_", "/"}:
-        return ""
-    return "eval" if m["saved"] or m["starred"] else EVAL[(m["head"] or m["paren"] or m["pipe"] or m["count"]).lower()]
 
 
 def _tokens(line: Line) -> list[Token]:
@@ -129,7 +119,7 @@ class _Scan:
 
     def __post_init__(self) -> None:
         body = self.line.text[self.line.body :]
-        self.keys = [key_of(gap) for _, gap in self.tokens]
+        self.keys = named_after_step(named_apart([key_of(gap) for _, gap in self.tokens]), [gap for _, gap in self.tokens])
         self.singles = all(" " not in key[0] for key in self.keys)
         self.torchtune = re.match(r"\s*\d+\|\d+\|", body) is not None
         self.llm_c = body[:2] == "s:"
@@ -162,7 +152,7 @@ class _Scan:
     def _fraction(self, i: int, key: str, role: str) -> None:
         """``120/500``: a step of how many, an epoch of how many, or neither."""
         m, gap = self.tokens[i]
-        opened = gap.rstrip()[-1:] in {"[", "(", "|", ":"}
+        opened = (gap.rstrip()[-1:] in {"[", "(", "|", ":"} or _DRAWN.search(gap) is not None) and not self._of_share(i)
         bare = key.lower() in _TRAINING or (not key and (opened or "epoch" in self.found or (i == 0 and not gap.strip())))
         roles = ("skip", "skip")
         if role in {"global", "step"} or (role == "batch" and "step" not in self.found):
@@ -180,6 +170,10 @@ class _Scan:
         self._add(roles[0], key, m.span("it"))
         self._add(roles[1], key, m.span("total"))
 
+    def _of_share(self, i: int) -> bool:
+        """``95.5% (955/1000)``: counts behind a share of them."""
+        return i > 0 and self.tokens[i][1].strip() == "(" and self.tokens[i - 1][0]["unit"] == "%"
+
     def _number(self, i: int, key: str, role: str) -> None:
         m, _ = self.tokens[i]
         span, unit = m.span("num"), (m["unit"] or "").strip()
@@ -189,7 +183,7 @@ class _Scan:
         elif self.keys[i][2] and key.lower() in vocabulary.RANK and not self.line.has("rank"):
             self._add("rank", "", span)
         elif not key:
-            self._add("metric" if unit.endswith(_RATES) else "skip", unit, span)
+            self._add("metric" if _SPEED.fullmatch(unit) and not self.line.bar else "skip", unit, span)
         elif self._is_metric(i, key):
             self._metric(i, key, unit)
         else:
@@ -232,17 +226,21 @@ class _Scan:
     def _is_metric(self, i: int, key: str) -> bool:
         m, gap = self.tokens[i]
         text, explicit = m.string, self.keys[i][2]
+        if m["unit"] in {"h", "m"} and _AND_SECONDS.match(text, m.end()):
+            return False  # a duration in several units
         if text[m.end("num") :][:2] == "%|" or is_vector(gap, text[m.end() : m.end() + 200], key) or SKIP.match(key):
             return False
         if len(key) > 80 or len(key.split()) > 7 or not re.search("[A-Za-z]", key):
             return False
         named = re.fullmatch(r"[A-Za-z][\w/@.-]*", key) and (self.singles or gap.lstrip()[:1] in {"|", ",", ":"})
-        return bool(explicit or VOCABULARY.search(key) or STRONG.search(key) or named)
+        return bool(explicit or VOCABULARY.search(key) or STRONG.search(key) or named or between_marks(m, gap))
 
     def _metric(self, i: int, key: str, unit: str) -> None:
         line, (first, end) = self.line, self.tokens[i][0].span("num")
         scaled = unit in SUFFIX and ("consumed_tokens" in line.text or "token" in key)
         line.scaled = line.scaled or scaled
+        if unit in _TIMES and role_of(key, "num", True):  # "Step: 34ms"
+            key = f"{key} time ({unit})"
         self._add("metric", key, (first, end + scaled))
         line.explicit += self.keys[i][2]
         line.context = line.context or self.keys[i][1]

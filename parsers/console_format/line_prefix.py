@@ -2,6 +2,7 @@
 
 ``[rank3]:`` torchrun, ``[rank: 3]`` Lightning, ``Rank 3: `` by hand, ``[1,2]<stdout>:`` mpirun, ``[1,mpirank:2,algo-1]<stdout>:`` SageMaker, ``[default0]:`` elastic,
 ``8f0a1b2c [rank=0] || INFO: [123] root:`` Determined, ``(RayTrainWorker pid=12)`` ray; ISO clocks,
+``20260101-12:00:00``,
 glog (``I0101 12:00:00.0``, ``I 0101 12:00:00``), syslog (``Jan 01 12:00:00``), ``01/31 12:00:00`` (detectron2), ``[12:00:00]``, seconds since 1970 (UCX).
 """
 
@@ -28,6 +29,8 @@ _PREFIX = lazy_re(
     r"|\[?(?P<glog>[IWEFC] ?\d{4} \d\d:\d\d:\d\d(?:\.\d+)?)(?: +\d+)?(?: +[\w./-]+:\d+)?\]?"
     rf"|(?P<syslog>(?:{'|'.join(_MONTHS)}) [ \d]\d \d\d:\d\d:\d\d)"
     r"|\[?(?P<md>\d\d/\d\d(?:/\d{4})? \d\d:\d\d:\d\d)(?: [\w.]+)?\]?:?|\[?(?P<unix>1[4-9]\d{8}\.\d+)\]?(?!\w)"
+    r"|\[?(?P<compact>(?:19|20)\d{6}[-_ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?!\w)"
+    rf"|\[[\w.-]+\](?= +{_LEVEL} )"  # the thread, as Java's Logback and Log4j write it
     r"|\[?(?P<day>\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?=[ \]-])|\[titan\]"
     rf"|[0-9a-f]{{8}}(?= (?:\[rank=\d+\] )?\|\| )|\|\|(?: +{_LEVEL}: \[\d+\] [\w.]+:)?(?=\s)"
     rf"|\[ *{_LEVEL}\|[^\]]*\]:?|(?:\[ *)?{_LEVEL}\b *\]?(?::\w*:)?|(?<=\t)[\w./-]+:\d+(?=\t)"
@@ -36,7 +39,8 @@ _PREFIX = lazy_re(
     r"|\[?(?:__main__|root|[A-Za-z]\w*\.\w[\w.]*|mmengine|mmdet|mmseg|mmcls)\](?=\s*[\[-])"
     r"|(?P<name>__main__|root|(?!\S*(?:Error|Exception|Interrupt|Exit|Failed|Expired)\b)[A-Za-z_]+(?:\.[A-Za-z_]\w*)+"
     r"|mm\w+|nanotron)(?= *[-:|])"
-    rf"|[A-Za-z_][\w-]*(?= - {_LEVEL} - )"  # logging's %(name)s - %(levelname)s - %(message)s
+    rf"|[A-Za-z_][^\s\[\]]*(?= - {_LEVEL} - )"  # logging's %(name)s - %(levelname)s - %(message)s
+    rf"|-?[A-Za-z_][\w.]*-{_LEVEL}-(?:[A-Za-z_]\w*:)?"  # the same without blanks
     r"|(?:[-|:]|>>)(?=\s))"
 )
 
@@ -120,7 +124,7 @@ def prefix(text: str) -> Line:
             line.clock = "iso" + (m["zone"] or "").strip()
         elif kind in {"rank", "process", "mpi", "local"}:
             line.fields.append(Field("rank", "", *m.span(kind)))
-        elif kind in {"glog", "syslog", "md", "day", "unix"} and not line.clock:
+        elif kind in {"glog", "syslog", "md", "day", "unix", "compact"} and not line.clock:
             line.fields.append(Field("time", "", *m.span(kind)))
             line.clock = kind
         seen_mark, pos = True, m.end()
@@ -145,6 +149,8 @@ def seconds(text: str, kind: str) -> float | None:
         elif kind == "glog":
             day = text[1:].lstrip()
             minute, rest = f"{NO_YEAR}-{day[:2]}-{day[2:4]} {day[5:10]}", day[11:]
+        elif kind == "compact":
+            minute, rest = f"{text[:4]}-{text[4:6]}-{text[6:8]} {text[9:14]}", text[15:]
         elif kind == "day":
             minute, rest = f"1970-01-01 {text[:5]}", text[6:]
         elif kind == "md":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from parsers.console_format.line_prefix import Line
 from parsers.console_format.remaining_time import Remaining
-from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS, RUN_CLOCK, THROUGH_THE_RUN
+from parsers.records.vocabulary import BATCH_NUMBER, COMPOSED_STEPS, EPOCH_STEPS, RUN_CLOCK, THROUGH_THE_RUN
 
 
 class Steps:
@@ -21,6 +21,8 @@ class Steps:
         self.headed = False  # "Epoch 3/12" stands alone above its lines
         self.rose = False  # no line has counted yet since that epoch rose
         self.aside = False  # the last line counts to another total than the steps of an epoch: an evaluation
+        self.full: int | None = None  # the last epoch whose steps were all counted
+        self.beside = False  # such an evaluation began when the epoch was full, and is shorter
         self.told = False  # the epoch of that heading stands among the measurements
         self.through = False  # a line named the step by a word that counts through the run
         self.remaining = Remaining()
@@ -50,6 +52,7 @@ class Steps:
         below = it is not None and epoch is None and not line.bar and self.headed and (total is not None or not word)
         self.aside = below and self.length not in (0, total) and total is not None
         if self.aside:
+            self.beside = total is not None and self.full == self.epoch and total < self.length
             return self.step
         if below:
             epoch = self.epoch  # keras, paddle: "Epoch 3/12" above
@@ -72,11 +75,19 @@ class Steps:
         else:  # only an epoch: on the axis of the steps where there is one
             step, self.way = (self.step, "") if self.step is not None and self.finer else (epoch, "epoch")
         self.ways.add(self.way)
+        self.full = self.epoch if below and it == total else self.full
         self.last = it if it is not None else self.last
         self.finer = self.finer or it is not None or "step" in parts
         self.epoch = epoch if epoch is not None else self.epoch
         self.step, self.line = step, n
         return step
+
+    def counts(self, word: str, value: int, n: int) -> None:
+        """``batch: 120`` or ``Generation 5`` stands alone above line ``n``, which measures: a batch counts within its epoch."""
+        within = word in BATCH_NUMBER and self.epoch is not None
+        self.step, self.way = (self._laid(self.epoch or 0, value), "lap") if within else (value, "named")
+        self.finer, self.line = True, n
+        self.ways.add(self.way)
 
     def _laid(self, epoch: int, count: int, length: int = 0, held_out: bool = False) -> int:
         """The step of a line that names an epoch and a count: within it if the ``length`` of an epoch is known or it falls when the

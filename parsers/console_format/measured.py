@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -15,6 +14,7 @@ from parsers.console_format.grammars import STRONG, epoch_in_front, is_measured,
 from parsers.console_format.line_prefix import Line, Where, whole
 from parsers.console_format.line_shapes import Row, Shape, Shapes, has_loss
 from parsers.console_format.line_steps import Steps, within_epochs
+from parsers.console_format.phases import EPOCH_ABOVE, HEAD, Headings, of_phase
 from parsers.console_format.plan_lines import Plans
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Rows
@@ -22,7 +22,6 @@ from parsers.tables import Rows
 NEAR = 3  # lines behind a line with a step that may belong to it
 _SUMMARY = lazy_re(r"(?i)\b(?:final|best|minimum|maximum|overall|total|average over)\b|^final|_final")
 _LATER = lazy_re(r"(?i)val|eval|test|ppl|perplexity|reward")  # what is measured between steps
-_HEAD = lazy_re(r"(?:\[(?>[^\]]*?=\d)[^\]]*+\])+:?$")  # [epoch=0][batch=9/10]:
 _PLACE, _MOST_WORDS = {"step", "it", "total", "epoch"}, 4  # words of a heading over what an evaluation gave: more is a sentence
 _COUNTED = lazy_re(r"(?:step|iter|iteration|epoch|s)\b *+(?:: *+)?\d|\d+/\d+ |\{'(?:eval_)?loss': ")  # what no program text begins with
 
@@ -35,13 +34,10 @@ class Measured:
         self.notes: dict[str, None] = {}
         self.metrics: list[Row] = []
         self.shapes = Shapes()
-        self.now = Steps()
-        self.plans = Plans(rows)
+        self.now, self.plans = Steps(), Plans(rows)
         self.started = self.megatron_loss = False
-        self.block = Block()
+        self.block, self.headings, self.dicts = Block(), Headings(), Dicts()
         self.redrawn: tuple[object, int] = (None, 0)  # key and number of the rows that the next update may replace
-        self.dicts = Dicts()
-        self.on_bar: dict[str, str] = {}  # what progress bars show, as it is printed
 
     def near(self, n: int) -> bool:
         """Does line n stand right behind one with a step?"""
@@ -59,7 +55,8 @@ class Measured:
 
     def known(self, place: int, text: str) -> bool:
         """Takes a line of a known shape."""
-        if self.dicts.waiting is not None or (found := self.shapes.match(text, self.near(place >> 20))) is None:
+        near = self.near(place >> 20) and not self.headings.phase(place >> 20)
+        if self.dicts.waiting is not None or (found := self.shapes.match(text, near)) is None:
             return False
         self._take(found[0], place, found[1], text)
         return True
@@ -79,13 +76,13 @@ class Measured:
         if taken:
             last = n + first + taken - 1
             shape.places.extend(range((n + first) << 20, (last + 1) << 20, 1 << 20))
-            self.now.step, self.now.line, self.redrawn = whole(shape.rows[-1][shape.step_at]), last, (None, 0)
+            self._reached(shape, last, shape.rows[-1])
         return taken
 
     def _take(self, shape: Shape, place: int, words: tuple[str, ...], text: str) -> None:
         n = place >> 20
         if shape.simple:
-            self.now.step, self.now.line, self.redrawn = whole(words[shape.step_at]), n, (None, 0)
+            self._reached(shape, n, words)
         elif shape.near:
             self.now.line, self.redrawn = n, (None, 0)
             shape.steps.append(self.now.step)
@@ -96,7 +93,7 @@ class Measured:
                 self.plans.total(n, shape.line, parts, self.now.way == "composed")
                 if shape.line.training:
                     self.dicts.saw_bar(n, parts)
-                if self._carried({f.tag: w for f, w in zip(shape.fields, words, strict=True) if f.role == "metric"}, parts):
+                if self.dicts.carried({f.tag: w for f, w in zip(shape.fields, words, strict=True) if f.role == "metric"}, parts):
                     return
                 again = shape.steps and shape.steps[-1] == step and self.redrawn[0] is shape
                 self.redrawn = (shape, 0)
@@ -109,12 +106,10 @@ class Measured:
         shape.places.append(place)
         shape.rows.append(words)
 
-    def _carried(self, said: dict[str, str], parts: dict[str, int]) -> bool:
-        """Is a bar at its beginning with the numbers that one showed before? They are of before (Lightning, each epoch)."""
-        if said and parts.get("it") == 0 and said.items() <= self.on_bar.items():
-            return True
-        self.on_bar |= said
-        return False
+    def _reached(self, shape: Shape, n: int, words: tuple[str, ...]) -> None:
+        self.now.step, self.now.line, self.redrawn = whole(words[shape.step_at]), n, (None, 0)
+        if not shape.line.mode:
+            self.headings.trains()
 
     def take(self, where: Where, line: Line, torn: bool = False) -> bool:
         n, metrics, body = where.line, line.metrics(), line.text[line.body :]
@@ -130,7 +125,7 @@ class Measured:
             self.put(where, self.now.step, rows)
             self.started = self.started or bool(rows)
             return True
-        if not metrics or _HEAD.match(body.strip()):
+        if not metrics or HEAD.match(body.strip()):
             return self._heading(n, line, parts, body)
         if self._listing(n) and not (stepped and _COUNTED.match(body)):
             return False
@@ -148,7 +143,7 @@ class Measured:
         parts = line.parts()
         self.plans.epochs(where.line, line)
         step = self._resolve(where, line, parts, line.text)
-        if self.now.aside and (mode := self.block.mode):
+        if self.now.aside and (mode := self.block.mode or "eval" * self.now.beside):
             line.fields = [f._replace(tag=f"{mode} {f.tag}") if f.role == "metric" else f for f in line.fields]
         elif not self.now.aside:
             self.plans.total(where.line, line, parts, self.now.way == "composed")
@@ -162,6 +157,8 @@ class Measured:
     def _resolve(self, where: Where, line: Line, parts: dict[str, int], text: str) -> int | None:
         """The step of a line of this ``text``, and what else stands in it of epochs: the heading's number, the remaining time."""
         step = self.now.resolve(line, parts, where.line)
+        if not line.mode:
+            self.headings.trains()
         if self.now.way == "composed":
             self.now.remaining.saw(text, self.now.epoch, parts["it"], parts["total"])
         if (epoch := self.now.headed_epoch(parts)) is not None:
@@ -174,12 +171,12 @@ class Measured:
             self.dicts.saw_bar(n, parts)
         if self.dicts.waiting:
             self.settle(parts)
-        return self._carried({f.tag: line.text[f.start : f.end] for f in line.fields if f.role == "metric"}, parts)
+        return self.dicts.carried({f.tag: line.text[f.start : f.end] for f in line.fields if f.role == "metric"}, parts)
 
     def _heading(self, n: int, line: Line, parts: dict[str, int], body: str) -> bool:
         """Lines that only say where we are: ``[batch=600/1000]:``, ``Epoch 3/12``, ``STEP: 24/36 -- GLOBAL_STEP: 1000025``."""
         through = self.now.through or not within_epochs(line)  # "iterations: 20000" alone is a setting
-        if {"step", "it"} & parts.keys() and not line.bar and (_HEAD.match(body.strip()) or (through and only_place(line))):
+        if {"step", "it"} & parts.keys() and not line.bar and (HEAD.match(body.strip()) or (through and only_place(line))):
             of_batches = self.now.through and within_epochs(line)  # of an evaluation: the run's own steps have another word
             if not of_batches:
                 self.now.resolve(line, parts, n)
@@ -189,25 +186,28 @@ class Measured:
             self.block.opens(n, line.mode)
         if line.bar:
             self.plans.total(n, line, parts, "epoch" in parts or self.now.headed)
-        if "epoch" in parts and re.match(r"(?i)\W*epoch\b", body):
+        if "epoch" in parts and EPOCH_ABOVE.match(body):
             self.now.heading(parts["epoch"], n)
-        return False
+        return self.headings.read(n, line, body, self.now.epoch)
 
     def _stepless(self, where: Where, line: Line, metrics: list[tuple[str, float]]) -> bool:
         """Measurements without a step: words that cannot be settings, or whole rows right behind a step."""
         n, summary = where.line, _SUMMARY.search(line.text, line.body) is not None
-        near = self.near(n)
-        if not stands_alone(line, near, where.time is not None, self.started):
+        near, phase, above = self.near(n), self.headings.phase(n), self.headings.count(n)
+        told = self.headings.tell(n, line)
+        if not told and not stands_alone(line, near, where.time is not None, self.started):
             return False
+        if above:
+            self.now.counts(*above, n)
         strong = [tag for tag, _ in metrics if STRONG.search(tag)]
-        inherits = near or line.mode or any(_LATER.search(t) for t in strong)
-        step = self.now.step if inherits and not summary and 0 <= n - self.now.line < 500 else None
-        if line.context and (summary or step is None):
+        inherits = near or above or line.mode or phase or any(_LATER.search(t) for t in strong)
+        step = self.now.step if inherits and (above or not summary) and 0 <= n - self.now.line < 500 else None
+        if line.context and (summary or told or step is None):
             metrics = [(f"{line.context} {metrics[0][0]}", metrics[0][1]), *metrics[1:]]
-        if near and not strong and not line.mode:
+        if near and not strong and not line.mode and not told:
             self.now.line = n
             self.shapes.learn(line, {})
-        self.put(where, step, metrics)
+        self.put(where, step, of_phase(line.mode or phase, metrics))
         self.now.ways |= {self.now.way} if step is not None else set()
         return True
 
@@ -220,7 +220,7 @@ class Measured:
                 self._told(where, missing_loss(step))
 
     def put(self, where: Where, step: int | None, pairs: list[tuple[str, float]], key: object = None) -> None:
-        """Rows; those of the update before are replaced where it has the same key (a bar redrawn at the same step)."""
+        """Rows; a bar redrawn at the same step has the same key and replaces those of its update before."""
         if key is not None and self.redrawn[0] == key and self.redrawn[1] <= len(self.metrics):
             del self.metrics[len(self.metrics) - self.redrawn[1] :]
         self.redrawn = (key, len(pairs))
@@ -244,7 +244,7 @@ class Measured:
         waiting = self.dicts.waiting
         if waiting is not None:
             self.dicts.waiting = None
-            self.now.step, how = self.dicts.step(waiting, bar, another, self.now.step)
-            self.now.line = waiting.where.line
+            self.now.step, how = self.dicts.step(waiting, bar, another, self.now.step if self.now.line != self.dicts.at else None)
+            self.now.line = self.dicts.at = waiting.where.line
             self.notes[f"steps of {{'loss': ...}} lines: {how}"] = None
             self.put(waiting.where, self.now.step, waiting.metrics)

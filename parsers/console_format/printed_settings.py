@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from parsers.console_format.grammars import is_measured
 from parsers.lazy_regex import lazy_re
+from parsers.records import vocabulary
 
 _DOTS = lazy_re(r"^\s*+(?:\[[^\]]*\]\s*+)*+(?P<key>[A-Za-z_][\w.-]*) (?: ?)(?P<dots>\.{2,}+) ?(?P<value>.*)$")
 _NEOX_LONG = lazy_re(r"^\s+(?P<key>[A-Za-z_]\w*)  (?P<value>\S.*)$")
@@ -122,6 +123,12 @@ def command(text: str) -> Iterator[tuple[str, object]]:
             found[next(reversed(found))].append(word)
     if len(found) > 1:
         yield from ((key, value_of(" ".join(words)) if words else True) for key, words in found.items())
+
+
+def boxed(names: list[str]) -> bool:
+    """Is a box of names and numbers a list of settings? So where it measures nothing, names no step, and names a setting of every training or has one row."""
+    logs = any(is_measured(n) or "/" in n or vocabulary.plain(n) in vocabulary.SURE_STEP for n in names)
+    return not logs and (len(names) == 1 or any(_OF_TRAINING.fullmatch(n) for n in names))
 
 
 def listed(text: str) -> list[tuple[str, object]]:

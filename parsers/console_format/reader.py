@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
+from parsers.console_format import printed_history, printed_settings
 from parsers.console_format.blocks import Tables
 from parsers.console_format.columns import Columns
 from parsers.console_format.counters import Counters
 from parsers.console_format.event_lines import MAX_TEXT, Event, event_of, loss_scale, when
 from parsers.console_format.line_numbers import read_line
 from parsers.console_format.line_prefix import Line, Where, prefix, seconds
-from parsers.console_format.measured import NEAR, Measured
+from parsers.console_format.measured import Measured
 from parsers.console_format.other_lines import Words
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Gap, Rows
@@ -62,7 +63,7 @@ class Reader:
         front = prefix(text)
         where = Where(place, self._time(front), front.value("rank") if rank is None else rank)
         body = text[front.body :]
-        if not self.measured.started and self.words.printed_dict(place >> 20, body):
+        if not self.measured.started and (self._history(where, body) or self.words.printed_dict(place >> 20, body)):
             return
         if not self._other(where, front, torn):
             self._said(where, self.words.without_ids(place >> 20, text, where.rank), body, torn)
@@ -100,6 +101,17 @@ class Reader:
             if text.lstrip().startswith("***** Running training"):
                 measured.dicts.count = 0
 
+    def _history(self, where: Where, body: str) -> bool:
+        """A printed history of the whole training; where its epochs were logged before, it says nothing new."""
+        curves = printed_history.history(body)
+        for tag, values in curves.items():
+            for i, value in enumerate(values, 1):
+                self.measured.put(where._replace(time=None), i, [(tag, value)])
+        if curves:
+            self.measured.started = True
+            self.measured.notes[printed_history.NOTE] = None
+        return bool(curves)
+
     def _tear(self, line: Line, n: int) -> None:
         end = len(line.text.rstrip())
         for i, f in enumerate(line.fields):
@@ -111,7 +123,7 @@ class Reader:
         f = next((f for f in line.fields if f.role == "time"), None)
         if f is None:
             return None
-        self.zoneless |= line.clock in {"iso", "glog", "syslog", "md", "day"}
+        self.zoneless |= line.clock in {"iso", "glog", "syslog", "md", "day", "compact"}
         return seconds(line.text[f.start : f.end], line.clock)
 
     def _event(self, where: Where, event: Event) -> None:
@@ -144,14 +156,17 @@ class Reader:
                 self._tear(line, where.line)
             self.measured.report(place, line)
         if rows is None:
-            self.columns.names(front, self.measured.block.mode if where.line - self.measured.block.line <= NEAR else "")
+            self.columns.names(where.line, front, self.measured.headings)
         return rows is not None
 
     def _table(self, where: Where, text: str) -> bool:
         found = self.tables.read(text)
         if found is None:
             return False
-        if found.metrics:
+        if found.metrics and not self.measured.started and printed_settings.boxed([name for name, _ in found.metrics]):
+            for name, value in found.metrics:
+                self.rows.config(name, int(value) if value % 1 == 0 else value, at=where.line)
+        elif found.metrics:
             self.measured.started = True
             self.measured.now.step, self.measured.now.line = found.step, where.line
             key = ("table", found.metrics[0][0], found.step) if found.redrawn else None

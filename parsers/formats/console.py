@@ -56,7 +56,9 @@ _NOT_LOGS = lazy_re(
     r"(?i)^(?:readme|license|licence|notice|authors|changelog|contributing|makefile|dockerfile"
     r"|requirements|constraints|citation|debug(?:-internal|-core)?\.log)"
 )
+_HIGH = lazy_re(rb"[\x81-\xfe]+")
 _DOCUMENTS = {".md", ".rst"}  # notes, unless most of their lines are those of a training loop
+_MOST_STEPS = 3  # bound: a table of results in a document names one or two; a box of an algorithm has many rows for each of its steps
 _STAMP = lazy_re(
     r"[\[|\s]*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b"
     r"|[IWE]\d{4} )"
@@ -88,7 +90,8 @@ def claims(path: Path, head: bytes) -> bool:
     if not lines or _is_json(lines) or delimited.looks_like_table(lines):
         return False
     if suffix in _DOCUMENTS:
-        return says_steps(lines) * 2 > len(lines[:200])
+        steps = says_steps(lines)
+        return (steps if steps < _MOST_STEPS else says_steps(lines, values=True)) * 2 > len(lines[:200])
     if _LOG_SUFFIX.search(name) or _LOG_NAME.search(name):
         return True
     unnamed = suffix in {"", ".txt"} or suffix[1:].isdigit()  # a launcher numbers the logs of its workers
@@ -115,7 +118,22 @@ def _decoded(head: bytes) -> str | None:
 
 
 def _encoding(head: bytes) -> str:
-    return "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    """UTF-16 by its mark; GBK where the text is no UTF-8 and all its other bytes come in pairs, as those of common Chinese characters do; else UTF-8."""
+    if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    if head.isascii() or _is(head, "utf-8-sig"):
+        return "utf-8-sig"
+    paired = all(len(b) % 2 == 0 for b in _HIGH.findall(head)[:-1])  # the last may be cut within a character
+    return "gb18030" if paired and _is(head, "gb18030") else "utf-8-sig"
+
+
+def _is(head: bytes, encoding: str) -> bool:
+    """Can a text's beginning be read so? It may end within a character."""
+    try:
+        codecs.getincrementaldecoder(encoding)().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _is_json(lines: list[str]) -> bool:

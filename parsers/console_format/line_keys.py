@@ -1,0 +1,45 @@
+"""Names of numbers that the words just before them do not tell: ``Loss at step 100: 0.5``, ``G loss=0.5, D loss=0.7``, ``, Negative ELBO  4.81, ``."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from parsers.console_format.grammars import STEP_WORD
+from parsers.lazy_regex import lazy_re
+
+Key = tuple[str, str, bool, bool]  # as `grammars.key_of` gives it
+
+_AT_STEP = lazy_re(
+    rf"(?i)(?P<name>[A-Za-z][\w/-]*(?: [A-Za-z][\w/-]*){{0,4}}) (?:at|after|for|in|@) (?:the )?(?:end of )?(?:(?:global|train|training) )?(?:{STEP_WORD}) *[:#=]? *\[?$"
+)
+_IS = {":", "=", "is", "->", "was", "]:", "):"}  # all that stands between such a step and its value
+_WORDS = lazy_re(r"(?:[,|;\t\])]|\s{4})\s*+[A-Za-z]{2,}(?: [A-Za-z][\w-]*){0,3}\s+$")
+_CLOSED = lazy_re(r"\s*(?:$|[,|;\t]|\s{2,}|\(-?[\d.])")
+_SCORE = {("Score", "Score iteration"): "Score (loss)"}  # Deeplearning4j's ScoreIterationListener: what its training lowers
+_MOST_WORDS = 3  # of a name that another number of the line would share
+
+
+def named_after_step(keys: list[Key], gaps: list[str]) -> list[Key]:
+    """``Loss at step 100: 0.5``: the words before the step name the number behind it, which has none of its own."""
+    for i in range(1, len(keys)):
+        if not keys[i][0] and gaps[i].strip().lower() in _IS and (m := _AT_STEP.search(gaps[i - 1])) is not None:
+            name = m["name"].strip()
+            keys[i] = _SCORE.get((name, keys[i - 1][0]), name), "", True, False
+    return keys
+
+
+def named_apart(keys: list[Key]) -> list[Key]:
+    """``G loss=0.5, D loss=0.7``: names that touch their numbers take the words before them where they are the same without."""
+    met = Counter(key for key, _, _, tight in keys if tight and key)
+    return [
+        (f"{before} {key}", "", explicit, tight)
+        if tight and met[key] > 1 and before and len(before.split()) < _MOST_WORDS
+        else (key, before, explicit, tight)
+        for key, before, explicit, tight in keys
+    ]
+
+
+def between_marks(m: re.Match[str], gap: str) -> bool:
+    """Is a fraction with some words before it all that stands between two marks (``, Negative ELBO  4.81, PPL: 122.8``)? A count in prose is whole."""
+    return "." in (m["num"] or "") and _WORDS.search(gap) is not None and _CLOSED.match(m.string, m.end()) is not None

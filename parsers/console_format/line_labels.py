@@ -1,0 +1,58 @@
+"""Finds the words of a console line that say of which data its numbers are: ``Test:`` in front, ``Train: loss 0.3 - Val: loss 0.4``, ``[val] acc 0.9``.
+
+A word in front speaks of the whole line. A label (a split's name, maybe a word or two, and a colon before other words; or a split's name in brackets)
+speaks of the numbers behind it, up to the next label.
+"""
+
+from __future__ import annotations
+
+from parsers.console_format.grammars import EVAL
+from parsers.console_format.line_prefix import Line
+from parsers.lazy_regex import lazy_re
+
+_EVAL = "|".join(EVAL)
+EVAL_WORD = lazy_re(rf"(?i)(?:^|[\W_])(?:{_EVAL})(?:[\W_]|$)")
+TRAIN_WORD = lazy_re(r"(?i)(?:^|[\W_])train(?:ing)?(?:[\W_]|$)")
+_MODE = lazy_re(
+    rf"(?i)^[\s*>|=\[(\"'-]*(?P<head>{_EVAL})\b|\((?P<paren>val|test|eval)\)"
+    rf"|\| (?P<pipe>valid|test) \||\b(?P<count>{_EVAL})[ _-](?:step|iter|iteration|batch)\b[ :=\[]{{0,3}}\d"
+    r"|^\W*(?P<saved>saving dict for global step) \d"  # TensorFlow's Estimator, of what an evaluation gave
+    r"|^ *\*\s+(?P<starred>(?:acc|prec)@1)\s"  # PyTorch's ImageNet example and its many heirs, below an evaluation
+)
+_SPLIT = rf"(?:train(?:ing)?|{_EVAL})"
+_LABEL = lazy_re(
+    rf"(?i)(?<![\w./-])(?P<word>{_SPLIT})(?: [A-Za-z][A-Za-z_-]*){{0,2}} ?:(?=\s+[A-Za-z\"'\[{{])(?!\s+(?:nan|inf)\b)"
+    rf"|[\[(](?P<boxed>{_SPLIT})[\])]"
+)
+_BEST = lazy_re(r"(?i)\b(?:best|previous|last)\W{1,2}$")  # what was reached before is no evaluation of now
+_EVALS = frozenset(EVAL.values())
+_FRONT = 80  # characters in which a line says what it speaks of
+
+
+def mode_of(body: str) -> str:
+    """The word by which the line says that all of it speaks of evaluation."""
+    m = _MODE.search(body[:_FRONT])
+    if m is not None and body[m.end() : m.end() + 1] not in {"_", "/"}:
+        return "eval" if m["saved"] or m["starred"] else EVAL[(m["head"] or m["paren"] or m["pipe"] or m["count"]).lower()]
+    found = _labels(body)
+    return found[0][1] if found and found[0][0] < _FRONT and all(word in _EVALS for _, word in found) else ""
+
+
+def put_labels(line: Line) -> None:
+    """Gives the tags of evaluation their word, where they do not have one themselves; and those of training, where the line speaks of both."""
+    labels = [(line.body, line.mode), *((line.body + at, word) for at, word in _labels(line.text[line.body :]))]
+    if not any(word in _EVALS for _, word in labels):
+        return
+    for i, f in enumerate(line.fields):
+        if f.role == "metric" and not EVAL_WORD.search(f.tag) and not TRAIN_WORD.search(f.tag):
+            word = next((w for at, w in reversed(labels) if at <= f.start), "")
+            line.fields[i] = f._replace(tag=f"{word} {f.tag}") if word else f
+
+
+def _labels(body: str) -> list[tuple[int, str]]:
+    """Where labels end, and their word."""
+    found: list[tuple[int, str]] = []
+    for m in _LABEL.finditer(body) if ": " in body or "]" in body or ")" in body else ():
+        if not _BEST.search(body, max(0, m.start() - 10), m.start()):
+            found.append((m.end(), EVAL.get((m["word"] or m["boxed"]).lower(), "train")))
+    return found

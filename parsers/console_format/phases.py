@@ -1,0 +1,122 @@
+"""Finds out from headings of which data the numbers below them are: ``Starting evaluation``, ``evaluate:dev``, ``==== Test output ====``, ``Test epoch: 5 ...``.
+
+A heading is a line of a few words, one of them a word for evaluation, without a measurement. It holds for values that stand below without a step, until
+training is named, an epoch begins or a line of training measures at a step. Lines about data ("Loading test images"), settings (``evaluate: False``) and
+an evaluation that ended are none.
+"""
+
+from __future__ import annotations
+
+from parsers.console_format.grammars import EVAL
+from parsers.console_format.line_labels import EVAL_WORD, TRAIN_WORD
+from parsers.console_format.line_prefix import Line
+from parsers.lazy_regex import lazy_re
+from parsers.records import vocabulary
+
+HEAD = lazy_re(r"(?:\[(?>[^\]]*?=\d)[^\]]*+\])+:?$")  # [epoch=0][batch=9/10]:
+EPOCH_ABOVE = lazy_re(
+    r"(?i)\W*(?:(?:start(?:ing)?|begin(?:ning)?|train(?:ing)?|test(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?)\W{1,3}){0,2}epoch\b"
+)
+_MOST_LINES = 200  # below a heading (a bound): a confusion matrix or a table of classes may stand between
+_MOST_WORDS = 5
+_WORD = lazy_re(r"[A-Za-z]+")
+_ACTS = {*"evaluate evaluating validate validating testing result results performance summary metrics score scores output".split()}
+_ANYWHERE = {
+    "evaluation",
+    "validation",
+    "evaluating",
+    "validating",
+    "testing",
+    "test",
+    "eval",
+}  # "valid" and "dev" have other meanings within a line
+_TRAINS = {"train", "training"}
+_ENDS = {"end", "ended", "ends", "done", "finish", "finished", "complete", "completed", "over"}
+_OF_DATA = lazy_re(
+    r"(?i)load|read|writ|saving|saved|creat|build|built|prepar|split|size|number|length|examples|samples|images|files?\b|path|dir\b|folder|set\b|data"
+    r"|every|before|true|false|none|null|skip|no\b|not\b|without|if\b|when"
+)
+_SET_TO = lazy_re(r"[\w ]+[:=]\s*(?P<value>\S+)$")
+_OF_LOOP = lazy_re(r"(?i)\btimes?\b|_time|elapsed|duration|\blr\b|learning[ _]rate|/s(?:ec)?$")
+_FRACTION = lazy_re(r"[.nN]")
+_LONGEST = 200  # characters of such a line (a bound)
+_NEAR = 3  # lines
+_COUNTS = lazy_re(rf"\W*(?P<word>(?i:{'|'.join(sorted(vocabulary.COUNTED))}))[ :#=]{{1,3}}(?P<value>\d{{1,9}})(?: ?/ ?\d+)?\W*")
+_VALUES = lazy_re(r"[\d.%]+$")
+
+
+class Headings:
+    """What the lines above a value say of it: ``phase`` the word of the evaluation that is under way, ``count`` the place that stands right above."""
+
+    def __init__(self) -> None:
+        self._word, self.line = "", 0  # where the last one stands, of training or evaluation
+        self._count, self._counted, self._rose = ("", -1), -_NEAR - 1, False
+
+    def phase(self, n: int) -> str:
+        return self._word if n - self.line <= _MOST_LINES else ""
+
+    def count(self, n: int) -> tuple[str, int] | None:
+        """Word and number of a line right above that counts (``Generation 5``). ``batch: 64`` is a size until it rises, and batches of an evaluation
+        are no place of the run."""
+        sure = self._rose or self._count[0] not in vocabulary.WEAK_STEP
+        return self._count if sure and 0 < n - self._counted <= _NEAR and not self.phase(n) else None
+
+    def tell(self, n: int, line: Line) -> bool:
+        """Is a line of names and fractions a measurement because of what stands above it? A count must have risen: it may head settings."""
+        return bool(self.phase(n) or (self._rose and self.count(n))) and is_value(line)
+
+    def trains(self) -> None:
+        """A line of training measured something at its step."""
+        self._word = ""
+
+    def read(self, n: int, line: Line, body: str, epoch: int | None) -> bool:
+        """A line that measures nothing: does it say that an evaluation comes next? ``epoch``: the last one that was named."""
+        m = _COUNTS.fullmatch(body) if len(body) < _LONGEST else None
+        if m is not None:
+            before, self._count, self._counted = self._count, (m["word"].lower(), int(m["value"])), n
+            self._rose = before[0] == self._count[0] and (before[1] < self._count[1] or epoch is not None)
+        words = [w.lower() for w in _WORD.findall(body)]
+        if line.bar or not 0 < len(words) <= _MOST_WORDS:
+            return False
+        speaks = [EVAL[w] for i, w in enumerate(words) if w in EVAL and (i == 0 or w in _ANYWHERE or (w == words[-1] and w != "valid"))]
+        spoken = speaks[-1] if speaks else ""
+        over = not _ENDS.isdisjoint(words)
+        if not _TRAINS.isdisjoint(words) or (words[0] == "epoch" and not spoken) or (spoken and over):
+            self._word, self.line = (self._word if spoken and not over else ""), n
+        elif spoken and _speaks(words, body, line):
+            self._word, self.line = spoken, n
+            return True
+        return False
+
+
+def _speaks(words: list[str], body: str, line: Line) -> bool:
+    """Does a line with a word for evaluation announce one?"""
+    if (m := _SET_TO.match(body.strip())) is not None and m["value"].lower() not in EVAL:
+        return (
+            bool({*words} & _ACTS or any(f.role in {"epoch", "step", "it"} for f in line.fields))
+            and not _OF_DATA.search(m["value"])
+            and not _VALUES.match(m["value"])
+        )
+    return _OF_DATA.search(body) is None or not {*words}.isdisjoint(_ACTS)
+
+
+def of_phase(word: str, metrics: list[tuple[str, float]]) -> list[tuple[str, float]]:
+    """The measurements with the word of their phase in front, where they have none of their own and are of it."""
+    return (
+        [(t if EVAL_WORD.search(t) or TRAIN_WORD.search(t) or _OF_LOOP.search(t) else f"{word} {t}", v) for t, v in metrics]
+        if word
+        else metrics
+    )
+
+
+def is_value(line: Line) -> bool:
+    """Is a line nothing but names and fractions (``Precision: 0.25``)? Whole numbers below a heading count things, a label in front makes a row of classes."""
+    numbers = [f for f in line.fields if f.role not in {"time", "rank"}]
+    if (
+        not numbers
+        or any(f.role != "metric" or not _FRACTION.search(line.text[f.start : f.end]) for f in numbers)
+        or line.explicit != len(numbers)
+    ):
+        return False
+    rest = line.text[line.body : numbers[0].start].replace(numbers[0].tag, "", 1).replace(line.context, "", 1)
+    return _WORD.search(rest) is None and len(line.text) - line.body <= _LONGEST
