@@ -58,6 +58,11 @@ def member(text: str, mode: str = "") -> list[tuple[str, float]]:
     return [(name, number(m["value"])), *mean]
 
 
+def is_border(text: str) -> bool:
+    """Is it the line above or below a box?"""
+    return _RULE.match(text) is not None
+
+
 class Block:
     """Where rows are expected that name no step: right below a heading, or below the row before. ``mode``: its word for evaluation."""
 
@@ -112,7 +117,7 @@ class Tables:
         return None
 
     def _cells(self, text: str) -> Found | None:
-        if _RULE.match(text):
+        if is_border(text):
             rows, self.rows, self.section = self.rows, [], ""
             self.open = not rows
             if not rows:
