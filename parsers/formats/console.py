@@ -33,9 +33,9 @@ from parsers.console_format import envelopes, unwrapped
 from parsers.console_format.event_lines import is_code
 from parsers.console_format.feed import ANSI, feed, flush, says_steps
 from parsers.console_format.reader import Reader
-from parsers.formats import device_monitor, plain_table, stack_dump
+from parsers.formats import device_monitor, plain_table, stack_dump, yolo_results
 from parsers.lazy_regex import lazy_re
-from parsers.records import delimited
+from parsers.records import bare_tables, delimited
 from parsers.records.counted import counted
 from parsers.records.line_blocks import odd_characters
 from parsers.tables import FLUSH_ROWS, HEAD_BYTES, Gap, Note
@@ -75,7 +75,7 @@ def claims(path: Path, head: bytes) -> bool:
     name, suffix = path.name, path.suffix.lower()
     if envelopes.kind_of(path, head):
         return True
-    if stack_dump.claims(path, head) or device_monitor.claims(path, head) or plain_table.claims(path, head):
+    if any(other.claims(path, head) for other in (stack_dump, device_monitor, plain_table, yolo_results)):
         return False
     if (_OTHERS.fullmatch(suffix) and suffix not in _DOCUMENTS) or _NOT_LOGS.match(name) or not head.strip(b"\0 \r\n\t"):
         return False
@@ -86,7 +86,7 @@ def claims(path: Path, head: bytes) -> bool:
         return False
     lines = ANSI.sub("", text).splitlines()
     lines = [s for s in (lines if len(head) < HEAD_BYTES else lines[:-1] or lines) if s.strip()]
-    if not lines or _is_json(lines) or delimited.looks_like_table(lines):
+    if not lines or _is_json(lines) or delimited.looks_like_table(lines) or bare_tables.is_one_metric(path, lines):
         return False
     if suffix in _DOCUMENTS:
         return says_steps(lines) * 2 > len(lines[:200])

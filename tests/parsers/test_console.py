@@ -100,7 +100,14 @@ def test_others_are_not(tmp_path: Path, name: str, text: str | bytes) -> None:
 
 
 def _box(step: int) -> str:
-    rows = [("rollout/", ""), ("   ep_rew_mean", step / 50), ("time/", ""), ("   total_timesteps", step), ("train/", ""), ("   loss", 1 / step)]
+    rows = [
+        ("rollout/", ""),
+        ("   ep_rew_mean", step / 50),
+        ("time/", ""),
+        ("   total_timesteps", step),
+        ("train/", ""),
+        ("   loss", 1 / step),
+    ]
     border = "-" * 40 + "\n"
     return border + "".join(f"| {name:20} | {value:<10} |\n" for name, value in rows) + border
 
@@ -110,7 +117,9 @@ def test_notes_are_a_log_where_they_are_boxes_of_one(tmp_path: Path) -> None:
     assert claims(tmp_path, "results lr 0.0005.md", boxes)
     text = "We trained longer and it helped, as the table shows.\n" * 20 + _box(100)  # a report that quotes one box
     assert not claims(tmp_path, "README.md", text)
-    summary = "| method | steps | reward | loss |\n|---|---|---|---|\n" + "".join(f"| m{i} | {i}00 | {i}.5 | 0.{i} |\n" for i in range(1, 9))
+    summary = "| method | steps | reward | loss |\n|---|---|---|---|\n" + "".join(
+        f"| m{i} | {i}00 | {i}.5 | 0.{i} |\n" for i in range(1, 9)
+    )
     assert not claims(tmp_path, "README.md", "# Results\n" + summary + "Words on it.\n" * 3)
 
 
