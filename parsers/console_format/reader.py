@@ -61,8 +61,10 @@ class Reader:
         front = prefix(text)
         where = Where(place, self._time(front), front.value("rank") if rank is None else rank)
         body = text[front.body :]
-        if not self.measured.started and self.words.printed_dict(place >> 20, body):
-            return
+        if not self.measured.started:
+            if self.words.printed_dict(place >> 20, body):
+                return
+            self.words.listed(place >> 20, text, body)
         if not self._other(where, front, torn):
             self._said(where, self.words.without_ids(place >> 20, text, where.rank), body, torn)
 
@@ -150,7 +152,9 @@ class Reader:
         found = self.tables.read(text)
         if found is None:
             return False
-        if found.metrics:
+        if found.settings and not self.measured.started:
+            self.words.boxed(where.line, found.settings)
+        elif found.metrics:
             self.measured.started = True
             self.measured.now.step, self.measured.now.line = found.step, where.line
             key = ("table", found.metrics[0][0], found.step) if found.redrawn else None
