@@ -12,6 +12,8 @@ from parsers.records import bare_tables
 from parsers.records.cells import cell
 from parsers.records.vocabulary import AXES, plain
 
+_CATBOOST = {"learn_error": "train", "test_error": "test"}  # a file for each set, beside each other
+
 
 def delimiter(lines: Sequence[str]) -> str:
     """Comma, tab, semicolon or bar: the one that the first line has and most lines have equally often; else blanks between numbers."""
@@ -95,7 +97,9 @@ def tags(names: Sequence[str], path: Path, metrics: Sequence[int]) -> list[str]:
     numbers = [i for i in metrics if plain(result[i]) not in AXES]
     if len(numbers) == 1:
         dvc = next((k for k in range(len(parts) - 2) if parts[k : k + 2] == ("plots", "metrics")), None)
-        if dvc is not None and path.suffix.lower() == ".tsv":
+        if parts[-1] in _CATBOOST and path.suffix.lower() == ".tsv":
+            result[numbers[0]] = f"{_CATBOOST[parts[-1]]}/{result[numbers[0]]}"
+        elif dvc is not None and path.suffix.lower() == ".tsv":
             result[numbers[0]] = "/".join(parts[dvc + 2 :])
         elif path.suffix.lower() == ".plx":  # Polyaxon: events/metric/<tag>.plx, resources/metric/<tag>.plx of the machine
             result[numbers[0]] = ("system/" if "resources" in parts[-3:] else "") + parts[-1].replace("__", "/")
