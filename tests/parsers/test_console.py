@@ -144,6 +144,12 @@ def test_duplicate_steps_stay_in_the_order_of_the_file(tmp_path: Path) -> None:
     assert series(tables, "loss") == [(1, 3.0), (2, 2.0), (3, 1.0), (2, 1.5), (3, 1.25), (3, 9.0)]
 
 
+def test_steps_within_an_episode_are_laid_end_to_end(tmp_path: Path) -> None:
+    tables, _, _ = log(tmp_path, "".join(f"i_ep {e}: step:{i} reward: {10.0 * e + i}\n" for e in range(3) for i in range(0, 50, 10)))
+    steps = [s for s, _ in series(tables, "reward")]
+    assert steps == sorted(set(steps)) and len(steps) == 15
+
+
 def test_megatron_log(tmp_path: Path) -> None:
     line = (
         " [2026-03-04 05:06:{0:02}]  iteration {0:8d}/     500 | consumed samples: {1:12d} | elapsed time per iteration (ms): 99.5 |{2} "
