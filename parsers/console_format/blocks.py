@@ -137,11 +137,12 @@ class Tables:
 
 
 def _box(rows: list[tuple[str, str]]) -> Found | None:
-    """What a box measures; one of a single row that is no measurement, or of settings beside words and names of settings, has settings."""
+    """What a box measures. A single row without a word such as loss, or rows without one and without a step of which one is a setting of
+    every training, are settings where training has not begun."""
     numbers = [(name, number(value)) for name, value in rows if re.fullmatch(NUM, value)]
     known = {vocabulary.plain(tag.rsplit("/", 1)[-1]): value for tag, value in numbers}
     step = next((int(known[k]) for k in _STEPS if k in known and known[k] % 1 == 0), None)
-    told = len(rows) == 1 or (step is None and (len(numbers) < len(rows) or any(TRAINS.search(name) for name, _ in rows)))
+    told = len(rows) == 1 or (step is None and any(TRAINS.search(name) for name, _ in rows))
     if told and not any(is_measured(word) for row in rows for word in row):
         return Found(step if len(rows) > 1 else None, numbers, settings=tuple(rows))
     return Found(step, numbers)

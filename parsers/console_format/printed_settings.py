@@ -52,7 +52,7 @@ _BULLET = lazy_re(r"^\s*+(?:(?:\|\s+)?[>*•-]\s+)+")
 _SCORE = lazy_re(r"(?i)(?:^|[\W_])(?:m?io_?u|dice|fid(?:\d+k)?)(?:[\W_]|$)")
 _SHARE = lazy_re(r"(?i)\b(?:precision|recall|sensitivity|specificity|error)\b")
 # "nr. of training examples 6250"
-_HOW_MANY = lazy_re(r"(?i)^\W*+(?:nr|no|num|number|total|count)\b\.?+ (?:of )?(?P<key>[a-z][a-z /_-]{2,40}?) (?P<value>\d[\d,]*+)\.?$")
+_HOW_MANY = lazy_re(r"(?i)^\W*+(?:nr|num|number)\b\.?+ (?:of )?(?P<key>[a-z][a-z /_-]{2,40}?) (?P<value>\d[\d,]*+)\.?$")
 # XGBoost and LightGBM
 _PATIENCE = lazy_re(r"(?:Will train|Training) until .{1,80}? (?:hasn't|haven't|don't) improved? (?:in|for) (\d+) rounds\b")
 # what widespread programs say in a sentence, and the names of the numbers in it

@@ -14,15 +14,15 @@ from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
 _PADDED = lazy_re(r"(?<=\s)[:=](?=\s)|[:=](?=\s{2,}|\t)")
-_KEY = lazy_re(r"(?:^|\s{2,}|\t|[:|>\])•-] ?)(?P<key>[A-Za-z_][^\s:|>=]*+(?: [^\s:|>=-][^\s:|>=]*+){0,7})\s*$")
+_BEFORE_KEY = lazy_re(r"\s{2,}|\t|[|>•\]-] |:")
+_KEY = lazy_re(r"[A-Za-z_][^=]{0,60}")
 _PLAIN = lazy_re(r"(?:\d++: )?(?P<key>[A-Za-z_][\w.-]*+)(?:: +|=)(?P<value>[^\s=].*)")
-_ORIGIN = lazy_re(r"(?i)\s*[\[(](?:default|updated)[\])]$")  # where a value comes from, printed behind it (cuda-convnet)
+_ORIGIN = lazy_re(r"(?i)[\[(](?:default|updated)[\])]$")  # where a value comes from, printed behind it (cuda-convnet)
 _ONE = lazy_re(r"\"[^\"]*\"|'[^']*'|\[[^\[\]]*\]|\([^()]*\)|\S+")
 TRAINS = lazy_re(
     r"(?i)(?:^|[\W_])(?:lr|learning[ _]?rate|(?:mini)?batch(?:[ _-]?size)?|epochs|optim(?:izer)?|weight[ _-]?decay|momentum|dropout|seed)(?:[\W_]|$)"
 )
-_LEAST, _LONGEST = 3, 300  # lines of a list, characters of a line
-
+_LEAST, _LONGEST, _WORDS = 3, 300, 8  # lines of a list, characters of a line, words of a key: more are a sentence
 
 Pair = tuple[str, object, int]
 
@@ -62,9 +62,11 @@ class SettingsList:
 def _entries(n: int, text: str, body: str) -> dict[int, _Entry]:
     found = {}
     for mark in _PADDED.finditer(text):
-        if (m := _KEY.search(text, 0, mark.start())) is not None and (value := text[mark.end() :].strip()):
-            padded = text[: mark.start()].endswith("  ") or text[: m.start("key")].endswith("  ")
-            found[mark.start()] = _Entry(n, padded, m["key"].strip(), value)
+        front, value = text[: mark.start()], text[mark.end() :].strip()
+        key = _BEFORE_KEY.split(front.rstrip())[-1].strip()
+        if value and _KEY.fullmatch(key) and key.count(" ") < _WORDS:
+            padded = front.endswith("  ") or front[: front.rindex(key)].endswith("  ")
+            found[mark.start()] = _Entry(n, padded, key, value)
     if (m := _PLAIN.fullmatch(body.strip())) is not None:
         found[-1] = _Entry(n, True, m["key"].lstrip("_"), m["value"])
     return found
@@ -81,6 +83,6 @@ def _settings(entries: list[_Entry]) -> list[Pair]:
     told = len(set(keys)) == len(keys) >= _LEAST and any(map(TRAINS.search, keys)) and any(e.padded for e in entries)
     if not told or any(vocabulary.plain(k) in PLACES for k in keys):
         return []
-    values = [_ORIGIN.sub("", e.value) for e in entries]
+    values = [_ORIGIN.sub("", e.value).strip() for e in entries]
     pairs = [(e.key, value_of(text), e.line) for e, text in zip(entries, values, strict=True) if _ONE.fullmatch(text)]
     return [] if any(is_result(key, value) for key, value, _ in pairs) else pairs
