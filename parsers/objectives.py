@@ -69,6 +69,18 @@ def is_likelihood(tag: str) -> bool:
     return told is not None and told.whole and told.rises
 
 
+def rises_or_falls(tag: str) -> bool:
+    """Whether a tag names an objective that some raise and others lower: its values tell which."""
+    told = objective(tag)
+    return told is not None and told.core in data()["objective"]["either"]
+
+
+def is_never_negative(tag: str) -> bool:
+    """Whether a tag names a cost whose values below zero show that it was logged with the other sign."""
+    told = objective(tag)
+    return told is not None and told.core in data()["objective"]["never_negative"]
+
+
 def stand_ins(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, str], Meaning]:
     """(source, tag) -> its meaning, of the tags that are judged as the loss; none where a loss was logged, or a policy was trained."""
     logged = {m.name for m in meanings.values()}

@@ -65,7 +65,14 @@ def loss_of(run: Run) -> Series:
         terms = [p.tag for p in parts(run, "loss.aux")]
         why = f"only terms of a loss were logged ({', '.join(terms[:4])}), none of which stands for the whole"
         raise CannotTell(why if terms else "no loss was logged with a step")
+    if _is_negated(s):
+        raise CannotTell(f"{s.tag} is below zero throughout, as no cost of its kind can be: it was logged with the other sign")
     return held_values.one_each(s)
+
+
+def _is_negated(s: Series) -> bool:
+    values = s.value[surviving(s)]
+    return objectives.is_never_negative(s.tag) and len(values) > 0 and bool(values.max() < 0)
 
 
 @once
@@ -75,9 +82,14 @@ def objective(run: Run) -> Series:
     try:
         return loss_of(run)
     except CannotTell:
-        s = next((s for name in RISING if (s := series(run, name)) is not None), None)
+        cost = series(run, "loss.train")
+        negated = cost if cost is not None and _is_negated(cost) else None
+        s = next((s for name in RISING if (s := series(run, name)) is not None), negated)
         if s is None:
             raise
+    ends = s.value[surviving(s)][[0, -1]] if surviving(s).any() else np.zeros(2)
+    if objectives.rises_or_falls(s.tag) and ends[1] < ends[0]:
+        raise CannotTell(f"{s.tag} ends below its beginning: the log does not say whether it is to rise or to fall")
     if objectives.is_likelihood(s.tag) and surviving(s).any() and s.value[surviving(s)][0] > 0:
         raise CannotTell(f"{s.tag} begins above zero: the log does not say whether it is to rise or to fall") from None
     return replace(s, value=-s.value, rises=True)

@@ -35,6 +35,7 @@ LEAST, HITLESS = 3, 4  # bound: three values make a median; statistical: as many
 LASTS, BEST = 2, 4  # statistical: an AUC of 100 samples scatters by 0.05, the best of many evaluations by twice that
 # measured: shares of hits of 300 users scatter by 12 % at first; of a run that learns they rise by more than a quarter
 RISES, SINKS = 0.25, 0.2
+HALF = 0.5  # unit: of a share that begins above it, less is left to rise than there is
 
 
 def eval_never_better(s: Symptoms) -> Sign:
@@ -61,6 +62,8 @@ def eval_never_better(s: Symptoms) -> Sign:
     text = f"{curve.tag} is {first:.4g} at first and {best:.4g} at best"
     if x.min() <= x[0] - (RISES if curve.rises and last < (1 - SINKS) * first else LEARNED) * abs(x[0]):
         return absent(f"{text}: it improves.")
+    if curve.rises and HALF <= first <= best <= 1 and 1 - best <= (1 - RISES) * (1 - first):
+        return absent(f"{text}: of what it could still rise, it rose {(best - first) / (1 - first):.0%}.")
     left = pair[1] / pair[0]
     worse = len(x) >= STEADY and float(np.median(x[-3:])) > x[0] + LEARNED * abs(x[0])
     if left >= (A_LITTLE if worse else FELL if len(x) >= STEADY else BY_ROTE):

@@ -14,8 +14,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from parsers.console_format.grammars import NUM
+from parsers.console_format.grammars import NUM, is_measured
 from parsers.console_format.line_prefix import number, whole
+from parsers.console_format.settings_lists import TRAINS
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
@@ -43,6 +44,7 @@ class Found(NamedTuple):
     step: int | None
     metrics: list[tuple[str, float]]
     redrawn: bool = False  # a later line with the same step replaces it
+    settings: tuple[tuple[str, str], ...] = ()  # the same as settings, where they may be
 
 
 def member(text: str, mode: str = "") -> list[tuple[str, float]]:
@@ -56,6 +58,11 @@ def member(text: str, mode: str = "") -> list[tuple[str, float]]:
         name = f"{mode} {name}"
     mean = [(f"{name} (avg)", number(m["more"]))] if m["more"] and m["more"][0] not in "+-" else []  # with a sign: a change
     return [(name, number(m["value"])), *mean]
+
+
+def is_border(text: str) -> bool:
+    """Is it the line above or below a box?"""
+    return _RULE.match(text) is not None
 
 
 class Block:
@@ -84,13 +91,14 @@ class Tables:
         self.classes: list[str] = []
         self.epoch: int | None = None
         self.section = ""
-        self.rows: list[tuple[str, float]] = []
-        self.open = False
+        self.rows: list[tuple[str, str]] = []
+        self.open = self.closed = False  # below a border; below the lower one of a box
 
     def read(self, text: str) -> Found | None:
         head = text.lstrip()[:1]
         if head and (head in "|-=+" or head > "─") and len(text) < 500:
             return self._cells(text)
+        self.open = self.open and not self.closed
         if _NAMES.match(text):
             self.names = text.split()[1:]
             return Found(None, [])
@@ -112,19 +120,29 @@ class Tables:
         return None
 
     def _cells(self, text: str) -> Found | None:
-        if _RULE.match(text):
+        if is_border(text):
             rows, self.rows, self.section = self.rows, [], ""
-            self.open = not rows
-            if not rows:
-                return None
-            known = {vocabulary.plain(tag.rsplit("/", 1)[-1]): value for tag, value in rows}
-            step = next((int(known[k]) for k in _STEPS if k in known and known[k] % 1 == 0), None)
-            return Found(step, rows)
+            self.open, self.closed = True, bool(rows)
+            return _box(rows) if rows else None
         if not self.open or not (m := _CELLS.match(text)):
+            self.open = self.open and not self.closed
             return None
         name, value = m[1].strip(), m[2].strip()
+        self.closed = False  # texttable draws a border between any two rows
         if name.endswith("/") and not value:
             self.section = name
-        elif re.fullmatch(NUM, value) and name:
-            self.rows.append((self.section + name, number(value)))
+        elif name and value:
+            self.rows.append((self.section + name, value))
         return Found(None, [])
+
+
+def _box(rows: list[tuple[str, str]]) -> Found | None:
+    """What a box measures. A single row without a word such as loss, or rows without one and without a step of which one is a setting of
+    every training, are settings where training has not begun."""
+    numbers = [(name, number(value)) for name, value in rows if re.fullmatch(NUM, value)]
+    known = {vocabulary.plain(tag.rsplit("/", 1)[-1]): value for tag, value in numbers}
+    step = next((int(known[k]) for k in _STEPS if k in known and known[k] % 1 == 0), None)
+    told = len(rows) == 1 or (step is None and any(TRAINS.search(name) for name, _ in rows))
+    if told and not any(is_measured(word) for row in rows for word in row):
+        return Found(step if len(rows) > 1 else None, numbers, settings=tuple(rows))
+    return Found(step, numbers)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from parsers import arrow
+from parsers.console_format.blocks import is_border
 from parsers.console_format.reader import Reader
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Gap
@@ -66,11 +67,20 @@ def flush(reader: Reader) -> Iterator[pa.RecordBatch | Gap]:
 
 
 def says_steps(lines: list[str], *, values: bool = False) -> int:
-    """How many of the first lines measure something at a step, or how many values they give: a table of one step has a row for each."""
+    """How many of the first lines measure something at a step, or how many values they give: a table of one step has a row for each.
+
+    The lines of a box count, whose values are given at its lower border."""
     reader = Reader(srun=False)
     for n, text in enumerate(lines[:200]):
         reader.line(n << 20, text[:2000])
     reader.finish()
     found = reader.measured.flush()
     at = [] if found is None else arrow.values(found["at"])[arrow.present(found["step"])].tolist()
-    return len(at if values else set(at))
+    return len(at) if values else sum(_height(lines, n) for n in set(at))
+
+
+def _height(lines: list[str], n: int) -> int:
+    """Of the box whose lower border line ``n`` is, in lines; 1 for a line that is none."""
+    if not is_border(lines[n]):
+        return 1
+    return 2 + next((i for i in range(n) if is_border(lines[n - 1 - i])), n - 1)

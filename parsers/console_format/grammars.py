@@ -22,7 +22,7 @@ _STEP = {*vocabulary.STEP, "up"} - {*vocabulary.BATCH_NUMBER}
 _PLACES = _STEP | {*vocabulary.EPOCH} | vocabulary.THROUGH_THE_RUN
 STEP_WORD = "|".join(sorted((_STEP | {*vocabulary.EPOCH} | vocabulary.THROUGH_THE_RUN) - {"up"}, key=len, reverse=True))
 _PLURAL = {"steps", "iters", "iterations", "updates"}  # behind other settings: how many there will be
-_EPOCH = {*vocabulary.EPOCH, "ep"}
+_EPOCH = {*vocabulary.EPOCH, "ep", "i_ep", "i_epoch"}
 _CUT = lazy_re(r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|\.\s|\s/\s")
 _STOP = {"with", "and", "is", "of", "at", "the", "a", "an", "with:", "avg.", "was", "has", "got"}
 STRONG = lazy_re(

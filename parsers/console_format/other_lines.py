@@ -10,6 +10,7 @@ from parsers.console_format.event_lines import Event, is_code
 from parsers.console_format.line_prefix import Where
 from parsers.console_format.printed_estimator import PrintedEstimator
 from parsers.console_format.settings_dicts import SettingsDict
+from parsers.console_format.settings_lists import SettingsList
 from parsers.console_format.tracebacks import FRAME, TRACEBACK, Traceback
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Rows
@@ -26,6 +27,7 @@ _WORD = lazy_re(r"'[^']*'|\"[^\"]*\"|[^,\s]+")
 _SHARDS = {"shard", "shards", "files"}
 # What Python writes above a traceback that ends no process: threading's, of another thread; logging's, of a message; a finalizer's.
 _GOES_ON = lazy_re(r"\W*(?:Exception in thread |--- Logging error ---|Exception ignored in)")
+_KEYS, _VALUES = {"parameter", "key", "name", "argument", "option", "setting", "config"}, {"value", "values", "setting", "default"}
 _LONGEST_HEADER = 200  # characters; in a line of stars, where the stars end is a question with too many answers
 _HF_HEADER = lazy_re(
     r"^\s*(Num examples|Num Epochs|Instantaneous batch size per device|Total train batch size[^=]*|"
@@ -44,6 +46,8 @@ class Words:
         self.dotted: set[str] = set()  # keys of dotted dumps
         self.dictionary = SettingsDict()
         self.estimator = PrintedEstimator()
+        self.list = SettingsList()
+        self.told: set[int] = set()  # lines whose settings are known
         self.source: collections.deque[int] = collections.deque(maxlen=3)  # last lines that were Python
         self.last_overflow = ("", -1)
         self.above = ""  # the line before
@@ -101,6 +105,7 @@ class Words:
             self.event(running.where, event, step)
 
     def close_all(self, step: int | None) -> None:
+        self._ended(self.list.end())
         for rank in list(self.tracebacks):
             self.close(rank, step)
 
@@ -130,10 +135,25 @@ class Words:
 
     def stated(self, n: int, body: str) -> bool:
         """A line that says of itself that it lists settings: what it names is no measurement, "steps" is the plan."""
-        pairs = printed_settings.stated(body) if "=" in body or ":" in body else []
+        pairs = printed_settings.stated(body) if "=" in body or ":" in body or " train" in f" {body[:10].lower()}" else []
         for key, value in pairs:
             self.rows.config(key, value, at=n)
         return bool(pairs)
+
+    def boxed(self, n: int, rows: tuple[tuple[str, str], ...]) -> None:
+        """Settings in a box that ends in line ``n``; a row of words above them is its heading."""
+        for key, text in rows:
+            if not (key.lower() in _KEYS and text.lower() in _VALUES):
+                self.rows.config(key, printed_settings.value_of(text), at=n)
+
+    def listed(self, n: int, text: str, body: str) -> None:
+        """Settings one below the other; their lines may be read as something else as well."""
+        self._ended(self.list.feed(n, text, body))
+
+    def _ended(self, pairs: list[tuple[str, object, int]]) -> None:
+        for key, value, at in pairs:
+            if at not in self.told:
+                self.rows.config(key, value, at=at)
 
     def settings(self, n: int, text: str, body: str, started: bool, known: dict[str, int]) -> None:
         """Settings in the lines before training; transformers prints its own at each start."""
@@ -152,6 +172,7 @@ class Words:
         if not started or indented:
             for key, value in printed_settings.header(body, indented):
                 self.rows.config(key, value, at=n)
+                self.told.add(n)
                 told = {"epochs": "Num Epochs", "num_train_epochs": "Num Epochs", "logging_steps": "logging_steps"}.get(key)
                 if told and isinstance(value, (int, float)) and value == int(value) > 0:
                     known.setdefault(told, int(value))

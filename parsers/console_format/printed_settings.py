@@ -4,6 +4,7 @@
   ``default`` to the value: ``64..........updated``); DeepSpeed prints such dots behind ``config.py:999:print]``.
 - argparse: ``Namespace(lr=0.1, betas=[0.9, 0.95])`` in one line.
 - ``config: steps=800 lr=0.003``, ``train_batch_tokens:524288 train_seq_len:1024``, and indented ``  key: value`` under ``Hyperparameters:``.
+- Sentences of Keras, StyleGAN, XGBoost and LightGBM; ``nr. of training examples 6250``. A number that is a result by its name is no setting.
 - llm.c: ``| learning rate (LR)    | 0.003 |``, a row a setting.
 - transformers: ``  Num examples = 12,000`` below ``***** Running training *****``.
 
@@ -35,7 +36,7 @@ _ARGUMENT = lazy_re(
 _SCRIPT = lazy_re(r"(?:^|\s)(?!['\"\[])[\w./~-]+\.py(?=\s+-)|(?:^|\s)-m\s+[\w.]+(?=\s+-)")
 _OPTION = lazy_re(r"--?(?P<key>[A-Za-z][\w.-]*)(?:=(?P<value>\S*))?")
 _PAIR = lazy_re(
-    r"(?:^|\s)(?P<key>[A-Za-z_][\w.]*)[:=](?P<value>(?:'[^']*+'|\"[^\"]*+\"|\[[^\[\]]*+\]|\([^()]*+\))(?=[,;]?(?:\s|$))|[^\s:=]+)"
+    r"(?:^|\s)(?P<key>[A-Za-z_][\w.-]*)[:=](?P<value>(?:'[^']*+'|\"[^\"]*+\"|\[[^\[\]]*+\]|\([^()]*+\))(?=[,;]?(?:\s|$))|[^\s:=]+)"
 )
 _STATED = lazy_re(
     r"(?i)(?:^|^[^=]{0,80}?[-|>:] )\W*(?:hyper-?param(?:eter)?s|arguments|args|config(?:uration)?|settings|options)\s*[:=]\s*(?=\w)"
@@ -47,8 +48,23 @@ _OF_TRAINING = lazy_re(
     r"(?:num[ _]?)?epochs|warmup\w*|seed"
 )
 _SAYS_CONFIG = lazy_re(r"^\s*\[config\] (?=[\w.-]+: )")  # Marian
+_BULLET = lazy_re(r"^\s*+(?:(?:\|\s+)?[>*•-]\s+)+")
+_SCORE = lazy_re(r"(?i)(?:^|[\W_])(?:m?io_?u|dice|fid(?:\d+k)?)(?:[\W_]|$)")
+_SHARE = lazy_re(r"(?i)\b(?:precision|recall|sensitivity|specificity|error)\b")
+# "nr. of training examples 6250"
+_HOW_MANY = lazy_re(r"(?i)^\W*+(?:nr|num|number)\b\.?+ (?:of )?(?P<key>[a-z][a-z /_-]{2,40}?) (?P<value>\d[\d,]*+)\.?$")
+# XGBoost and LightGBM
+_PATIENCE = lazy_re(r"(?:Will train|Training) until .{1,80}? (?:hasn't|haven't|don't) improved? (?:in|for) (\d+) rounds\b")
+# what widespread programs say in a sentence, and the names of the numbers in it
+_SENTENCES = {
+    lazy_re(r"Train on (\d+) samples(?:, validate on (\d+) samples)?"): ("training samples", "validation samples"),  # Keras 2
+    lazy_re(r"Training for (\d+) kimg\.*"): ("total_kimg",),  # StyleGAN
+    lazy_re(r"Let's use (\d+) GPUs!"): ("GPUs",),  # the tutorial of DataParallel
+    lazy_re(r"Using (?:device|DEVICE):? (\S+)"): ("device",),
+}
 _LINE = lazy_re(r"^(?P<key>[A-Za-z_][\w ./()-]{0,60}?)\s*+[:=]\s*+(?P<value>\S.*)$")
 _BOXED = lazy_re(r"^\|\s*+(?P<key>[A-Za-z_][\w .-]{0,60}?)(?: [A-Z]| \([^()|]{1,20}\))?\s*+\|\s*+(?P<value>[^\s|]{1,40})\s*+\|$")
+PLACES = frozenset({*vocabulary.SURE_STEP, "epoch", "batch"}) - {"steps", "iterations", "iters"}
 _PLAIN = lazy_re(r"(?i)[-+]?(?:\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+)|true|false|none|null|nan|inf")
 
 
@@ -99,13 +115,25 @@ def namespace(text: str) -> Iterator[tuple[str, object]]:
 
 
 def stated(text: str) -> list[tuple[str, object]]:
-    """``config: steps=800 lr=0.003``: a line that says of itself that it lists settings, and holds nothing else."""
-    m = _STATED.match(text)
-    if m is None or len(text) > 20_000:
+    """``config: steps=800 lr=0.003``: a line that says of itself that it lists settings, or shows it by a switch, and holds nothing else."""
+    if len(text) > 20_000:
         return []
+    if (m := _PATIENCE.match(text)) is not None:
+        return [("early_stopping_rounds", value_of(m[1]))]
+    if (m := _STATED.match(text)) is None:
+        return _with_switches(text)
     listed = text[m.end() :]
     pairs, rest = list(_PAIR.finditer(listed)), _PAIR.sub("", listed).strip(" ,;")
     return [(p["key"], value_of(p["value"])) for p in pairs] if len(pairs) > 1 and not rest else []
+
+
+def _with_switches(text: str) -> list[tuple[str, object]]:
+    """``use_gpu: True, batch_size: 32, epochs: 20``: a switch among at least three, and no place of a run: "epochs" is the plan."""
+    if "True" not in text and "False" not in text:
+        return []
+    pairs = listed(text)
+    keys = {vocabulary.plain(key) for key, _ in pairs}
+    return pairs if any(isinstance(value, bool) for _, value in pairs) and not keys & PLACES else []
 
 
 def command(text: str) -> Iterator[tuple[str, object]]:
@@ -125,12 +153,6 @@ def command(text: str) -> Iterator[tuple[str, object]]:
         yield from ((key, value_of(" ".join(words)) if words else True) for key, words in found.items())
 
 
-def boxed(names: list[str]) -> bool:
-    """Is a box of names and numbers a list of settings? So where it measures nothing, names no step, and names a setting of every training or has one row."""
-    logs = any(is_measured(n) or "/" in n or vocabulary.plain(n) in vocabulary.SURE_STEP for n in names)
-    return not logs and (len(names) == 1 or any(_OF_TRAINING.fullmatch(n) for n in names))
-
-
 def listed(text: str) -> list[tuple[str, object]]:
     """Settings among words: ``>>> lr: 0.002, epochs: 14``, ``--lr=0.1 --clip=5``, ``# train: sgd lr=0.1 clip=0``, ``8 envs, lr 0.1, gamma 0.9``.
 
@@ -143,9 +165,33 @@ def listed(text: str) -> list[tuple[str, object]]:
     return pairs if told and len(pairs) > 2 and 2 * len(pairs) >= len(pieces) else []
 
 
+def is_result(key: str, value: object) -> bool:
+    """Is a number, or a list of them, a result by its name? A ``loss`` that is a word is set, a ``Precision`` of 16 too."""
+    if isinstance(value, str) and not value.startswith("["):
+        return False
+    share = isinstance(value, float) and 0 <= value <= 1 and _SHARE.search(key) is not None
+    return (is_measured(key) or share or _SCORE.search(key) is not None) and not isinstance(value, bool)
+
+
+def _said(text: str) -> list[tuple[str, object]]:
+    """Settings in a sentence."""
+    if (m := _HOW_MANY.match(text)) is not None:
+        return [(f"number of {m['key'].strip()}", value_of(m["value"]))]
+    if not text.startswith(("Train", "Let's use", "Using ")):
+        return []
+    found = ((keys, m) for pattern, keys in _SENTENCES.items() if (m := pattern.fullmatch(text.strip())) is not None)
+    return next(([(k, value_of(v)) for k, v in zip(keys, m.groups(), strict=True) if v is not None] for keys, m in found), [])
+
+
 def header(text: str, indented: bool) -> list[tuple[str, object]]:
     """Settings before the first step: ``a:1 b:2``, ``a=1``, several among words, or, indented under a heading, any ``key: value``."""
-    text = _SAYS_CONFIG.sub("", text)
+    return [(key, value) for key, value in _in_header(text, indented) if not is_result(key, value)]
+
+
+def _in_header(text: str, indented: bool) -> list[tuple[str, object]]:
+    text = _BULLET.sub("", _SAYS_CONFIG.sub("", text))
+    if said := _said(text):
+        return said
     if len(text) > 600 or text.rstrip()[-1:] in {",", "(", ")", "{"} or "://" in text:
         return []
     pairs = list(_PAIR.finditer(text))

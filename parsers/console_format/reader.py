@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from parsers.console_format import printed_history, printed_settings
+from parsers.console_format import printed_history
 from parsers.console_format.blocks import Tables
 from parsers.console_format.columns import Columns
 from parsers.console_format.counters import Counters
@@ -63,8 +63,10 @@ class Reader:
         front = prefix(text)
         where = Where(place, self._time(front), front.value("rank") if rank is None else rank)
         body = text[front.body :]
-        if not self.measured.started and (self._history(where, body) or self.words.printed_dict(place >> 20, body)):
-            return
+        if not self.measured.started:
+            if self._history(where, body) or self.words.printed_dict(place >> 20, body):
+                return
+            self.words.listed(place >> 20, text, body)
         if not self._other(where, front, torn):
             self._said(where, self.words.without_ids(place >> 20, text, where.rank), body, torn)
 
@@ -163,9 +165,8 @@ class Reader:
         found = self.tables.read(text)
         if found is None:
             return False
-        if found.metrics and not self.measured.started and printed_settings.boxed([name for name, _ in found.metrics]):
-            for name, value in found.metrics:
-                self.rows.config(name, int(value) if value % 1 == 0 else value, at=where.line)
+        if found.settings and not self.measured.started:
+            self.words.boxed(where.line, found.settings)
         elif found.metrics:
             self.measured.started = True
             self.measured.now.step, self.measured.now.line = found.step, where.line

@@ -33,9 +33,9 @@ from parsers.console_format import envelopes, unwrapped
 from parsers.console_format.event_lines import is_code
 from parsers.console_format.feed import ANSI, feed, flush, says_steps
 from parsers.console_format.reader import LABEL, Reader
-from parsers.formats import device_monitor, plain_table, stack_dump
+from parsers.formats import device_monitor, plain_table, stack_dump, yolo_results
 from parsers.lazy_regex import lazy_re
-from parsers.records import delimited
+from parsers.records import bare_tables, delimited
 from parsers.records.counted import counted
 from parsers.records.line_blocks import odd_characters
 from parsers.tables import FLUSH_ROWS, HEAD_BYTES, Gap, Note
@@ -58,7 +58,6 @@ _NOT_LOGS = lazy_re(
 )
 _HIGH = lazy_re(rb"[\x81-\xfe]+")
 _DOCUMENTS = {".md", ".rst"}  # notes, unless most of their lines are those of a training loop
-_MOST_STEPS = 3  # bound: a table of results in a document names one or two; a box of an algorithm has many rows for each of its steps
 _STAMP = lazy_re(
     r"[\[|\s]*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b"
     r"|[IWE]\d{4} )"
@@ -76,7 +75,7 @@ def claims(path: Path, head: bytes) -> bool:
     name, suffix = path.name, path.suffix.lower()
     if envelopes.kind_of(path, head):
         return True
-    if stack_dump.claims(path, head) or device_monitor.claims(path, head) or plain_table.claims(path, head):
+    if any(other.claims(path, head) for other in (stack_dump, device_monitor, plain_table, yolo_results)):
         return False
     if (_OTHERS.fullmatch(suffix) and suffix not in _DOCUMENTS) or _NOT_LOGS.match(name) or not head.strip(b"\0 \r\n\t"):
         return False
@@ -87,11 +86,10 @@ def claims(path: Path, head: bytes) -> bool:
         return False
     lines = ANSI.sub("", text).splitlines()
     lines = [s for s in (lines if len(head) < HEAD_BYTES else lines[:-1] or lines) if s.strip()]
-    if not lines or _is_json(lines) or delimited.looks_like_table(lines):
+    if not lines or _is_json(lines) or delimited.looks_like_table(lines) or bare_tables.is_one_metric(path, lines):
         return False
     if suffix in _DOCUMENTS:
-        steps = says_steps(lines)
-        return (steps if steps < _MOST_STEPS else says_steps(lines, values=True)) * 2 > len(lines[:200])
+        return says_steps(lines) * 2 > len(lines[:200])
     if _LOG_SUFFIX.search(name) or _LOG_NAME.search(name):
         return True
     unnamed = suffix in {"", ".txt"} or suffix[1:].isdigit()  # a launcher numbers the logs of its workers

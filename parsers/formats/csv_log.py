@@ -31,7 +31,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from parsers.console_format import envelopes
-from parsers.records import delimited, gpu_monitor_rows, line_blocks
+from parsers.records import bare_tables, delimited, gpu_monitor_rows, line_blocks
 from parsers.records.csv_rows import Writer
 from parsers.records.vocabulary import AXES, plain
 from parsers.tables import HEAD_BYTES, Gap, Note
@@ -43,7 +43,7 @@ _SAMPLE_ROWS = 300
 _MAX_HEADERS = 100
 _MAX_WIDENED = 8  # times that rows may grow a column without a header
 _CELL_LINES = 400  # at most, of one quoted cell: arrays printed by numpy take some
-_NOT_A_TABLE = ("{", "[", "<", "#!", "version https://git-lfs", "/annex/", "%", "---")
+_NOT_A_TABLE = ("{", "[", "<", "#!", "version https://git-lfs", "/annex/", "%PDF", "%!", "---")
 _HOLE = "NUL bytes: a hole left by a crash"
 
 
@@ -59,11 +59,11 @@ def claims(path: Path, head: bytes) -> bool:
     if text.startswith(_NOT_A_TABLE) or line_blocks.odd_characters(text) > len(text) / 50:
         return False
     lines = [x for x in re.split(r"[\r\n]+", text) if x and not x.startswith("#")]
-    if gpu_monitor_rows.dmon_columns(text.partition("\n")[0]):
-        return False
-    if gpu_monitor_rows.columns(lines[0] if lines else "") or envelopes.kind_of(path, head):
+    monitors = gpu_monitor_rows.dmon_columns(text.partition("\n")[0]) or gpu_monitor_rows.columns("".join(lines[:1]))
+    if monitors or envelopes.kind_of(path, head):
         return False  # a monitor's rows, which are of devices and moments, or lines of a log
-    return named or delimited.looks_like_table(lines[:-1] if len(head) >= HEAD_BYTES else lines)
+    lines = lines[:-1] if len(head) >= HEAD_BYTES else lines
+    return named or delimited.looks_like_table(lines) or bare_tables.is_one_metric(path, lines)
 
 
 def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:

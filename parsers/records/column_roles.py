@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from parsers.lazy_regex import lazy_re
-from parsers.records import vocabulary
+from parsers.records import bare_tables, vocabulary
 from parsers.records.cells import Cell, seconds, split_ids, time_unit, whole
 
 _DATA = {"label", "labels", "target", "class", "y_true", "y_pred", "prediction", "predictions", "text",
@@ -69,6 +69,7 @@ class _Look:
         self.lists = any(len(split_ids(s)) > 1 for s in strings[:20])
         sizes = sorted(abs(n) for n in numbers if n == n)
         self.time_scale = time_unit(sizes[len(sizes) // 2] if sizes else None)
+        self.is_clock = self.grows and bool(self.time_scale) and time_unit(sizes[0]) == time_unit(sizes[-1]) == self.time_scale
         if not numbers and strings and seconds(strings[0]) is not None:
             self.time_scale = 0.0
 
@@ -84,7 +85,7 @@ class _Columns:
     keys: list[str]
     looks: list[_Look]
     rows: int
-    named: bool = True
+    counters: int | None = None  # where they have no names: how many of the first ones count
 
     def first(self, wanted: Sequence[str], good: Callable[[_Look], bool] = _anything) -> int | None:
         """The column with the best of the wanted names, among those that look right."""
@@ -94,14 +95,18 @@ class _Columns:
 def assign(names: Sequence[str], columns: Sequence[Sequence[Cell]], named: bool = True) -> Roles:
     """What each column is, from its name and a sample of its cells (``cell`` made them; lists count as text).
 
-    ``named`` is False for a table without a header: a first column of growing whole numbers is its step (and a metric).
+    ``named`` is False for a table without a header: a first column of growing whole numbers is its step (and a metric), or the last of
+    several that go on by the same amount; a column of a clock's seconds is its time.
     """
-    table = _Columns([vocabulary.plain(n) for n in names], [_Look(c) for c in columns], max((len(c) for c in columns), default=0), named)
+    table = _Columns([vocabulary.plain(n) for n in names], [_Look(c) for c in columns], max((len(c) for c in columns), default=0))
+    table.counters = None if named else bare_tables.counters(columns)
     step, kind, epoch = _step(table)
     if kind == "column":
         assert step is not None
         kind = f"column {names[step]!r}"
     time = table.first(vocabulary.TIME, lambda look: look.time_scale is not None)
+    if table.counters is not None:
+        time = next((i for i, look in enumerate(table.looks) if look.is_clock and i != step), None)
     scale = table.looks[time].time_scale if time is not None else None
     roles = Roles(step, kind, epoch, time, 1.0 if scale is None else scale, table.first(vocabulary.RANK, lambda look: look.whole))
     tag = table.first(vocabulary.TAG, lambda look: look.texts > look.numbers)
@@ -117,8 +122,8 @@ def _step(table: _Columns) -> tuple[int | None, str, int | None]:
     """The column of the step, what its numbers are, and the column of the epoch."""
     epoch = table.first(vocabulary.EPOCH, lambda look: look.numbers > 0)
     half = table.rows / 2
-    if not table.named and table.looks and table.looks[0].grows and table.looks[0].filled == table.rows > 1:
-        return 0, "steps", epoch
+    if table.counters is not None and table.looks and table.looks[0].grows and table.looks[0].filled == table.rows > 1:
+        return max(table.counters - 1, 0), "steps", epoch
     for name in vocabulary.step_names(table.keys):
         step = table.first([name], lambda look: look.filled >= half)
         if step is None:
@@ -163,7 +168,7 @@ def _with_rest(roles: Roles, table: _Columns) -> Roles:
     """What the columns are that are no axis: metrics, text, identifiers. And whether all this is a log."""
     keys, looks = table.keys, table.looks
     taken = {roles.time, roles.rank, roles.tag, roles.value, roles.sample, roles.shard, roles.position}
-    if table.named and roles.step != roles.epoch:
+    if table.counters is None and roles.step != roles.epoch:
         taken.add(roles.step)
     free = [i for i in range(len(keys)) if i not in taken]
     free = [i for i in free if not _IDENTIFIER.fullmatch(keys[i])]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from parsers.records import cells, column_roles, csv_blocks, delimited
+from parsers.records import bare_tables, cells, column_roles, csv_blocks, delimited
 from parsers.records.gaps import GapList
 from parsers.records.table_rows import TableLog
 from parsers.tables import FLUSH_ROWS, Gap, Note
@@ -49,6 +49,9 @@ class Writer(TableLog):
         columns = [[cells.cell(row[i], self.decimal) for row in sample] for i in range(len(names))]
         roles = column_roles.assign(names, columns, named)
         tags = delimited.tags(names, self.path, roles.metrics)
+        left = [] if named else [i for i in roles.metrics if i >= bare_tables.counters(columns)]
+        if len(left) == 1 and (tag := bare_tables.tag_of(self.path)):
+            tags[left[0]] = tag
         self.monitor = (names.index("l"), names.index("t")) if {"r", "l", "t"} <= set(names) else None
         if self.monitor:
             self.note("rows are episodes, steps the timesteps up to their end")

@@ -8,12 +8,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from parsers.records import bare_tables
 from parsers.records.cells import cell
 from parsers.records.vocabulary import AXES, plain
 
+_CATBOOST = {"learn_error": "train", "test_error": "test"}  # a file for each set, beside each other
+
 
 def delimiter(lines: Sequence[str]) -> str:
-    """Comma, tab, semicolon or bar: the one that the first line has and most lines have equally often."""
+    """Comma, tab, semicolon or bar: the one that the first line has and most lines have equally often; else blanks between numbers."""
 
     def score(mark: str) -> tuple[bool, float]:
         counts = [x.count(mark) for x in lines if x.strip() and not x.startswith("#")]
@@ -21,7 +24,10 @@ def delimiter(lines: Sequence[str]) -> str:
         return (bool(counts and counts[0]), times / len(counts) if common else 0.0)
 
     best = max(",\t;|", key=score)
-    return best if any(score(best)) else ","
+    if any(score(best)):
+        return best
+    widths = {bare_tables.width(x) for x in lines[1:] if x.strip()}
+    return " " if len(widths) == 1 and min(widths) > 1 else ","
 
 
 def decimal(lines: Sequence[str], mark: str) -> str:
@@ -38,7 +44,7 @@ def decimal(lines: Sequence[str], mark: str) -> str:
 def split(text: str, mark: str) -> list[str] | None:
     """The cells of a row, quotes resolved; None where the quoting is broken."""
     if '"' not in text:
-        return text.split(mark)
+        return text.split() if mark == " " else text.split(mark)
     try:
         return next(csv.reader([text], delimiter=mark, skipinitialspace=True), None)
     except csv.Error:
@@ -67,9 +73,9 @@ def is_header(cells: Sequence[str], first: bool) -> bool:
 
 
 def looks_like_table(lines: Sequence[str]) -> bool:
-    """A header of names over rows that are mostly numbers. Bars are borders, as a console draws them."""
+    """A header of names over rows that are mostly numbers. Bars are borders, as a console draws them, and so are blanks."""
     mark = delimiter(lines)
-    if mark == "|":
+    if mark in "| ":
         return False
     rows = [cells for line in lines[:50] if (cells := split(line, mark))]
     if len(rows) < 2 or len(rows[0]) < 2 or not is_header(rows[0], True) or any(len(c) > 80 for c in rows[0]):
@@ -91,7 +97,9 @@ def tags(names: Sequence[str], path: Path, metrics: Sequence[int]) -> list[str]:
     numbers = [i for i in metrics if plain(result[i]) not in AXES]
     if len(numbers) == 1:
         dvc = next((k for k in range(len(parts) - 2) if parts[k : k + 2] == ("plots", "metrics")), None)
-        if dvc is not None and path.suffix.lower() == ".tsv":
+        if parts[-1] in _CATBOOST and path.suffix.lower() == ".tsv":
+            result[numbers[0]] = f"{_CATBOOST[parts[-1]]}/{result[numbers[0]]}"
+        elif dvc is not None and path.suffix.lower() == ".tsv":
             result[numbers[0]] = "/".join(parts[dvc + 2 :])
         elif path.suffix.lower() == ".plx":  # Polyaxon: events/metric/<tag>.plx, resources/metric/<tag>.plx of the machine
             result[numbers[0]] = ("system/" if "resources" in parts[-3:] else "") + parts[-1].replace("__", "/")

@@ -6,6 +6,7 @@ names decide only between kinds that look alike (settings and results are both o
 
 from __future__ import annotations
 
+import json
 import re
 from functools import lru_cache
 from pathlib import Path
@@ -32,6 +33,8 @@ _RESULT_WORD = lazy_re(r"(?i)result|metric|history|loss|score|summary|progress|(
 _ARGS_TEXT = lazy_re(
     r"(?i)(?:.*[_\-.])?(?:args?|arguments|opts?|options|hparams|hyper_?params|hyperparameters|params|config|cfg|settings)\.(?:txt|log)"
 )
+# what a table of numbers in JSON begins with: a list of objects, of which the first name has a number; an object, of which it has a list of numbers
+_TABLE = lazy_re(r"(?:\[\s*+\{\s*+\"[^\"\n]{1,80}\"\s*+:\s*+|\{\s*+\"[^\"\n]{1,80}\"\s*+:\s*+\[\s*+)(?:-?\d|NaN|-?Infinity)")
 _NOT_LOGS = lazy_re(
     r"(?i)package(?:-lock)?\.json|tsconfig.*\.json|vocab.*\.json|tokenizer.*\.json|special_tokens_map\.json|added_tokens\.json|"
     r"merges\.json|chat_template\.json|(?:pre|image_)?processor_config\.json|.*\.index\.json|.*\.code-workspace|label2id\.json|"
@@ -75,7 +78,7 @@ def _lines(path: Path, text: str) -> str:
 def _json(path: Path, text: str, suffix: str) -> str | None:
     """What a file is that begins as JSON does."""
     if suffix not in (".json", ".js"):
-        return "lines" if looks_like_lines(path, text, strict=True) else None
+        return "lines" if looks_like_lines(path, text, strict=True) else "document" if _is_table(text) else None
     if skipped(path):
         return "document"  # json_log says what it is and leaves it
     if looks_like_lines(path, text):
@@ -85,6 +88,17 @@ def _json(path: Path, text: str, suffix: str) -> str | None:
     if text[0] == "{" and _RESULTS.fullmatch(path.name.lower()):
         return "trainer"
     return "settings" if text[0] == "{" and _SETTINGS.search(path.stem) and not _RESULT_WORD.search(path.stem) else "document"
+
+
+def _is_table(text: str) -> bool:
+    """Is it a table of numbers and nothing else (Chainer's ``log``)? Behind settings that a log begins with, lines of another kind follow."""
+    if _TABLE.match(text) is None:
+        return False
+    try:
+        _, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return True  # longer than the head, or cut
+    return not text[end:].strip()
 
 
 def _other(path: Path, text: str, suffix: str) -> str | None:

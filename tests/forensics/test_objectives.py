@@ -68,6 +68,10 @@ def falls_back(high: float, low: float, seed: int = 1) -> Callable[[int], float]
         ("val/log_likelihood", "eval", True),
         ("valid_0's auc", "eval", True),
         ("valid_0's ndcg@10", "eval", True),
+        ("train/success_rate", "train", True),
+        ("test/success_rate", "eval", True),
+        ("Mean Fitness", "train", True),
+        ("test/MultiClass", "eval", False),
     ],
 )
 def test_words_of_an_objective(tag: str, side: str, rises: bool) -> None:
@@ -110,6 +114,20 @@ def test_what_rises_is_healthy_where_it_rises_and_told_where_it_falls(tmp_path: 
     assert "falls" in found.title
     assert found.facts.final == pytest.approx(high, abs=0.1 * abs(high - low))  # as logged, not negated
     assert found.facts.best == pytest.approx(low, abs=0.1 * abs(high - low))
+
+
+def test_a_fitness_that_falls_may_be_an_error(tmp_path: Path) -> None:
+    assert inputs.objective(run(tmp_path / "a", Mean__Fitness=learns(1, 80))).rises
+    with pytest.raises(CannotTell, match="rise or to fall"):
+        inputs.objective(run(tmp_path / "b", best__fitness=learns(80, 1)))
+
+
+def test_a_cost_below_zero_was_logged_with_the_other_sign(tmp_path: Path) -> None:
+    r = run(tmp_path / "a", MultiClass=learns(-1.94, -0.13))
+    assert inputs.objective(r).rises and not list(plateau.detect(r)) and not list(divergence.detect(r))
+    assert not inputs.objective(run(tmp_path / "b", MultiClass=learns(1.94, 0.13))).rises
+    with pytest.raises(CannotTell, match="other sign"):
+        inputs.loss_of(r)
 
 
 def test_a_likelihood_above_zero_may_be_a_loss(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "config_file": ("config.yaml", "config.toml", "config.json", "config.ini", "args.txt"),
     "console": ("train.log",),
     "plain_table": ("loss.dat",),
+    "yolo_results": ("results.txt",),
     "csv_log": ("x.csv",),
     "gpu_monitor": ("nvidia_smi.csv",),
     "json_log": ("history.json",),

@@ -99,6 +99,30 @@ def test_others_are_not(tmp_path: Path, name: str, text: str | bytes) -> None:
     assert not claims(tmp_path, name, text)
 
 
+def _box(step: int) -> str:
+    rows = [
+        ("rollout/", ""),
+        ("   ep_rew_mean", step / 50),
+        ("time/", ""),
+        ("   total_timesteps", step),
+        ("train/", ""),
+        ("   loss", 1 / step),
+    ]
+    border = "-" * 40 + "\n"
+    return border + "".join(f"| {name:20} | {value:<10} |\n" for name, value in rows) + border
+
+
+def test_notes_are_a_log_where_they_are_boxes_of_one(tmp_path: Path) -> None:
+    boxes = "# lr 0.0005\n\n```\n" + "".join(map(_box, range(100, 3000, 100))) + "```\n"
+    assert claims(tmp_path, "results lr 0.0005.md", boxes)
+    text = "We trained longer and it helped, as the table shows.\n" * 20 + _box(100)  # a report that quotes one box
+    assert not claims(tmp_path, "README.md", text)
+    summary = "| method | steps | reward | loss |\n|---|---|---|---|\n" + "".join(
+        f"| m{i} | {i}00 | {i}.5 | 0.{i} |\n" for i in range(1, 9)
+    )
+    assert not claims(tmp_path, "README.md", "# Results\n" + summary + "Words on it.\n" * 3)
+
+
 def test_same_lines_by_one_regex_give_what_each_line_says(tmp_path: Path) -> None:
     """Thousands of alike lines take the fast lane; values, order, clocks, ranks and places stay those of the lines."""
     text = "".join(
@@ -118,6 +142,12 @@ def test_same_lines_by_one_regex_give_what_each_line_says(tmp_path: Path) -> Non
 def test_duplicate_steps_stay_in_the_order_of_the_file(tmp_path: Path) -> None:
     tables, _, _ = log(tmp_path, "".join(f"step {i} loss {v}\n" for i, v in [(1, 3.0), (2, 2.0), (3, 1.0), (2, 1.5), (3, 1.25), (3, 9.0)]))
     assert series(tables, "loss") == [(1, 3.0), (2, 2.0), (3, 1.0), (2, 1.5), (3, 1.25), (3, 9.0)]
+
+
+def test_steps_within_an_episode_are_laid_end_to_end(tmp_path: Path) -> None:
+    tables, _, _ = log(tmp_path, "".join(f"i_ep {e}: step:{i} reward: {10.0 * e + i}\n" for e in range(3) for i in range(0, 50, 10)))
+    steps = [s for s, _ in series(tables, "reward")]
+    assert steps == sorted(set(steps)) and len(steps) == 15
 
 
 def test_megatron_log(tmp_path: Path) -> None:

@@ -125,6 +125,13 @@ def test_dvclive_tag_is_the_path_below_plots_metrics(tmp_path: Path) -> None:
     assert got.series("train/loss")[0] == (0, 1.5) and got.tables["metrics"][0]["time"] == pytest.approx(1700000000.123)
 
 
+def test_catboost_has_a_file_for_each_set(tmp_path: Path) -> None:
+    rows = "iter\tLogloss\n0\t0.69\n1\t0.68\n"
+    assert read(tmp_path, rows, "learn_error.tsv").series("train/Logloss") == [(0, 0.69), (1, 0.68)]
+    assert read(tmp_path, rows, "test_error.tsv").series("test/Logloss") == [(0, 0.69), (1, 0.68)]
+    assert read(tmp_path, rows, "error.tsv").series("Logloss") == [(0, 0.69), (1, 0.68)]
+
+
 def test_web_exports_of_wandb_and_tensorboard(tmp_path: Path) -> None:
     header = '"Step","brave-owl - train/loss","brave-owl - train/loss__MIN","brave-owl - train/loss__MAX"\n'
     got = read(tmp_path, header + '"0","2.5","2.5","2.5"\n"10","2.25","1.5","3"\n', "wandb_export.csv")

@@ -46,6 +46,21 @@ def test_shapes_that_say_the_same(tmp_path: Path, document: Any) -> None:
     assert points(read(tmp_path / "metrics.json", document)) == {(1, "loss", 2.0), (2, "loss", 1.0)}
 
 
+@pytest.mark.parametrize("name", ["log", "log.txt", "history.log"])  # Chainer's LogReport calls its own "log"
+def test_a_table_in_json_is_known_whatever_its_extension(tmp_path: Path, name: str) -> None:
+    rows = [{"main/loss": 2.0 / n, "validation/main/loss": 3.0 / n, "iteration": 100 * n} for n in range(1, 200)]
+    found = read(tmp_path / name, json.dumps(rows, indent=4))
+    assert points(found) == {(r["iteration"], k, r[k]) for r in rows for k in ("main/loss", "validation/main/loss")}
+    assert len(read(tmp_path / name, json.dumps({"loss": [1.0, 0.5], "val_loss": [1.5, 1.25]}, indent=1)).metrics) == 4
+
+
+@pytest.mark.parametrize(
+    "text", ['{"betas": [0.9, 0.95], "lr": 0.1}\nstep 1 loss 2.5\nstep 2 loss 2.4\n', '[{"lr": 0.1}]\nstep 1 loss 2.5\n']
+)
+def test_settings_that_a_log_begins_with_are_no_table(tmp_path: Path, text: str) -> None:
+    assert not json_log.claims(tmp_path / "train.log", text.encode())
+
+
 def test_keras_history_counts_epochs_and_keeps_its_settings(tmp_path: Path) -> None:
     found = read(tmp_path / "history.json", {"loss": [1.0, 0.5], "val_loss": [1.5], "optimizer": "adam"})
     assert points(found) == {(0, "loss", 1.0), (1, "loss", 0.5), (0, "val_loss", 1.5)}

@@ -210,6 +210,14 @@ def test_terms_without_a_total_stay_terms() -> None:
     assert name("loss_0", "loss_1") == name("loss_1", "loss_0") == "loss.aux" and name("loss_0") == "loss.train"
 
 
+def test_a_cross_entropy_beside_a_policy_and_its_critic_is_a_term() -> None:
+    assert name("CE", "Pi", "Q") == "loss.aux" and name("CE", "acc") == "loss.train"
+
+
+def test_a_length_is_one_of_episodes_beside_a_reward() -> None:
+    assert name("Avg length", "Total reward") == "rl.len" and name("length", "loss") == "other/length"
+
+
 def test_likelihood_is_the_headline_where_no_total_is_logged() -> None:
     assert name("train/CE loss", "train/Z loss") == "loss.train"
     assert name("ce_loss", "dice_loss") == "loss.train" and name("dice_loss", "ce_loss") == "loss.aux"

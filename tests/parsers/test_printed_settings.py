@@ -32,6 +32,35 @@ def told(tmp_path: Path, head: str, training: str = TRAINING) -> dict[str, objec
             {"batch_size": 12, "learning_rate": 3e-4, "num_parameters": 174144},
         ),
         (
+            "12:00 - util\\log - INFO - lr             :\t0.1\n12:00 - util\\log - INFO - optimizer      :\tadam\n"
+            "12:00 - util\\log - INFO - emb_file       :\tvec.txt",
+            {"lr": 0.1, "optimizer": "adam", "emb_file": "vec.txt"},
+        ),
+        (
+            "2026-05-04 12:48:40,318 - INFO - x.helpers -       cfg.name : nmt\n2026-05-04 12:48:40,318 - INFO - x.helpers - cfg.batch_size : 32\n2026-05-04 12:48:40,318 - INFO - x.helpers - cfg.tokenizer_merges : 3200\n"
+            "2026-05-04 12:48:40,318 - INFO - x.helpers -    cfg.metrics : ['bleu']",
+            {"cfg.name": "nmt", "cfg.batch_size": 32, "cfg.tokenizer_merges": 3200, "cfg.metrics": "['bleu']"},
+        ),
+        ('base_lr: 0.1\nlr_policy: "fixed"\nsolver_type: NESTEROV', {"base_lr": 0.1, "lr_policy": "fixed", "solver_type": "NESTEROV"}),
+        (
+            "Data path      : /data/x\nMinibatch size : 128   [DEFAULT]\nGPUs           : 2     [DEFAULT]",
+            {"GPUs": 2, "Minibatch size": 128},
+        ),
+        ("use_gpu: True, batch_size: 32, epochs: 20, print_interval: 500", {"use_gpu": True, "batch_size": 32, "epochs": 20}),
+        (
+            "+---------+-------+\n| Key     | Value |\n+=========+=======+\n| Epochs  | 500   |\n+---------+-------+\n| Dropout | 0.500 |\n"
+            "+---------+-------+\n| Graphs  | ./a/  |\n+---------+-------+",
+            {"Epochs": 500, "Dropout": 0.5, "Graphs": "./a/"},
+        ),
+        (
+            " - nr. of training examples 6250\n * number of parameters: 394532",
+            {"number of training examples": 6250, "number of parameters": 394532},
+        ),
+        ("Train on 60000 samples, validate on 10000 samples", {"training samples": 60000, "validation samples": 10000}),
+        ("Will train until validation_rmse hasn't improved in 50 rounds.", {"early_stopping_rounds": 50}),
+        ("Using device: cuda", {"device": "cuda"}),
+        (" | > Torch seed: 54321\n | > Torch CUDNN: True", {"Torch seed": 54321, "Torch CUDNN": True}),
+        (
             "stream training: SGDClassifier(eta0=200.0, learning_rate='invscaling',\n      alpha=5.0, hidden=(32, 8)), 150 chunks",
             {"estimator": "SGDClassifier", "eta0": 200.0, "learning_rate": "invscaling", "alpha": 5.0, "hidden": "(32, 8)"},
         ),
@@ -39,6 +68,32 @@ def told(tmp_path: Path, head: str, training: str = TRAINING) -> dict[str, objec
 )
 def test_settings_are_read_in_the_forms_people_print(tmp_path: Path, line: str, found: dict[str, object]) -> None:
     assert found.items() <= told(tmp_path, line).items()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "    epoch          : 1\n    optimizer      : adam\n    train_loss     : 2.1\n    batch_size     : 8",  # a loop that prints so
+        "    step       : 10\n    optimizer  : adam\n    time       : 3.5",
+        "precision : 0.91\nrecall    : 0.88\nsupport   : 100",
+        "Precision: 0.6369",
+        "mean IoU: 42.8",
+        "+----------+------+\n| category | mIoU |\n+----------+------+\n| road     | 0.98 |\n| person   | 0.71 |\n+----------+------+",
+        "val_loss: [3.3, 3.2]",
+        "step: 10, lr: 0.1, skipped: False, batch_size: 8",
+    ],
+)
+def test_results_are_no_settings(tmp_path: Path, text: str) -> None:
+    words = {"optimizer", "train_loss", "road", "precision", "Precision", "recall", "mean IoU", "val_loss", "lr"}
+    assert not words & told(tmp_path, text, "The end.\n").keys()
+
+
+def test_a_promise_to_stop_early_is_no_metric(tmp_path: Path) -> None:
+    text = "Will train until validation_rmse hasn't improved in 50 rounds.\n" + "".join(
+        f"[{i}]\ttrain-rmse:{9 / i}\n" for i in range(1, 30)
+    )
+    (tmp_path / "train.log").write_text(text)
+    assert set(forensics.read(str(tmp_path)).tables["metrics"]["tag"].to_pylist()) == {"train-rmse"}
 
 
 @pytest.mark.parametrize(

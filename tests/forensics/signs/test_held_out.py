@@ -220,6 +220,8 @@ OF_SCORES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any]]] = [
     (C.eval_at_chance_throughout, "cannot tell", {"loss.train": ROTE, "other/val/bbox_mAP": NDCG / 10}),
     (C.eval_never_better, "seen", {"loss.train": ROTE, "other/ndcg@10": 0.05 - T / 1500}),
     (C.eval_never_better, "absent", {"loss.train": ROTE, "other/ndcg@10": NDCG}),
+    (C.eval_never_better, "absent", {"loss.train": ROTE, "other/val/recall": 0.976 + NDCG / 15}),  # near the top from the start
+    (C.eval_never_better, "seen", {"loss.train": ROTE, "other/val/recall": 0.6 + 0 * T}),
     (C.eval_never_better, "cannot tell", {"loss.train": ROTE / 3, "loss.eval": 2.3 + T / 50}),  # by heart before the first evaluation
     (H.eval_turned_up, "seen", {"loss.train": ROTE, "other/ndcg@10": SINKS}),
     (H.eval_turned_up, "absent", {"loss.train": ROTE, "other/ndcg@10": NDCG}),

@@ -1,0 +1,94 @@
+"""Tables of numbers without names of columns: what is read of them, and what is left alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import parsers
+from parsers.formats import console, csv_log, yolo_results
+from parsers.tables import HEAD_BYTES
+
+ROWS = range(20)
+
+
+def read(tmp_path: Path, name: str, text: str) -> dict[str, list[tuple[int, float]]]:
+    (tmp_path / name).write_text(text)
+    series: dict[str, list[tuple[int, float]]] = {}
+    for row in parsers.read(tmp_path).tables["metrics"].to_pylist():
+        series.setdefault(f"{row['tag']} {row['name']}", []).append((row["step"], row["value"]))
+    return series
+
+
+@pytest.mark.parametrize("name", ["rewards.txt", "reward.dat", "rewards.csv", "rewards.log"])
+def test_the_one_column_that_does_not_count_is_named_by_the_file(tmp_path: Path, name: str) -> None:
+    found = read(tmp_path, name, "".join(f"{i:3} {1000 * i:7} {i / 8}\n" for i in ROWS))
+    assert found[f"{Path(name).stem} rl.reward"] == [(1000 * i, i / 8) for i in ROWS]
+
+
+def test_a_column_alone_is_read_where_the_file_names_it(tmp_path: Path) -> None:
+    found = read(tmp_path, "val_loss.txt", "".join(f"{3 - i / 8:.3e}\n" for i in ROWS))
+    assert found == {"val_loss loss.eval": [(i, 3 - i / 8) for i in ROWS]}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("data.txt", "".join(f"{i} {i / 8}\n" for i in ROWS)),  # a name that says nothing
+        ("loss.txt", "".join(f"{i / 8} {i / 7} {i / 3}\n" for i in ROWS)),  # which of the three?
+        ("accuracy.txt", "0.93\n"),  # one number shows no habit
+        ("loss.txt", "".join(f"{i} {i / 8}\n" for i in ROWS) + "good enough\n" * 9),
+    ],
+)
+def test_numbers_that_nothing_names_are_not_read(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    assert not csv_log.claims(path, text.encode()[:HEAD_BYTES])
+
+
+def test_a_best_score_that_mostly_rises_is_no_step(tmp_path: Path) -> None:
+    found = read(tmp_path, "results.csv", "".join(f"{i},{i * i},{-i / 8}\n" for i in ROWS))
+    assert found["column_2 other/column_2"] == [(i, i * i) for i in ROWS]
+
+
+def test_a_clock_is_no_metric_but_tokens_are(tmp_path: Path) -> None:
+    found = read(tmp_path, "a.csv", "".join(f"{i},{i / 8},{1_700_000_000 + 60 * i + i % 3},{10_000_000 * i * i}\n" for i in ROWS))
+    assert sorted(found) == ["column_1 other/column_1", "column_2 other/column_2", "column_4 other/column_4"]
+
+
+def test_blanks_set_the_columns_of_a_csv_apart(tmp_path: Path) -> None:
+    found = read(tmp_path, "fitness_history.csv", "".join(f"{-i / 8}  {-i / 4}\r\r\n" for i in ROWS))
+    assert found["column_2 other/column_2"] == [(i, -i / 4) for i in ROWS]
+
+
+def test_the_logger_of_torch7(tmp_path: Path) -> None:
+    text = "% mean class accuracy (train set)\t% mean class accuracy (test set)\t\n" + "".join(f" {i}.5\t {i}.25\t\n" for i in ROWS)
+    found = read(tmp_path, "train.log", text)
+    assert found["% mean class accuracy (train set) acc.train"] == [(i, i + 0.5) for i in ROWS]
+    assert found["% mean class accuracy (test set) acc.eval"] == [(i, i + 0.25) for i in ROWS]
+
+
+def yolo(epochs: range, last: str = "0.5", evaluated: bool = True) -> str:
+    row = "{0:>10}/99     3.66G      0.04      0.03      0.02      0.09        13       640"
+    tail = f"       0.8       0.4       0.6 {last:>9}      0.05      0.04      0.03\n" if evaluated else "         0" * 7 + "\n"
+    return "".join(row.format(i) + tail for i in epochs)
+
+
+def test_results_of_yolo_have_fixed_columns(tmp_path: Path) -> None:
+    found = read(tmp_path, "results.txt", yolo(range(3), evaluated=False) + yolo(range(3, 6)) + "       6/99     3.66G      0.0")
+    assert found["train/loss loss.train"] == [(i, 0.09) for i in range(6)]
+    assert found["metrics/mAP_0.5:0.95 other/metrics/mAP_0.5:0.95"] == [(i, 0.5) for i in range(3, 6)]  # seven zeros: no evaluation
+    assert found["val/obj_loss loss.aux"] == [(i, 0.04) for i in range(3, 6)]
+    assert not any("640" in name or value[0][1] in (13.0, 640.0) for name, value in found.items())
+
+
+def test_the_f1_of_yolov3_is_no_map(tmp_path: Path) -> None:
+    found = read(tmp_path, "results.txt", yolo(range(5), last="0.5333"))  # 2 * 0.8 * 0.4 / 1.2
+    assert "metrics/F1 other/metrics/F1" in found
+
+
+def test_a_bar_of_fewer_columns_is_no_result_of_yolo(tmp_path: Path) -> None:
+    text = "".join(f" {i}/99  3.66G  0.04  0.03  0.02\n" for i in ROWS)
+    path = tmp_path / "results.txt"
+    assert not yolo_results.claims(path, text.encode()) and not console.claims(path, yolo(range(9)).encode())
