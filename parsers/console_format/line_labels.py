@@ -20,6 +20,7 @@ _MODE = lazy_re(
     r"|^ *\*\s+(?P<starred>(?:acc|prec)@1)\s"  # PyTorch's ImageNet example and its many heirs, below an evaluation
 )
 _SPLIT = rf"(?:train(?:ing)?|{_EVAL})"
+_STEMS = ("train", "val", "eval", "test", "dev", "hold", "held")  # what every split's name has: looked for before the pattern is
 _LABEL = lazy_re(
     rf"(?i)(?<![\w./-])(?P<word>{_SPLIT})(?: [A-Za-z][A-Za-z_-]*){{0,2}} ?:(?=\s+[A-Za-z\"'\[{{])(?!\s+(?:nan|inf)\b)"
     rf"|[\[(](?P<boxed>{_SPLIT})[\])]"
@@ -40,6 +41,8 @@ def mode_of(body: str) -> str:
 
 def put_labels(line: Line) -> None:
     """Gives the tags of evaluation their word, where they do not have one themselves; and those of training, where the line speaks of both."""
+    if not line.has("metric"):
+        return
     labels = [(line.body, line.mode), *((line.body + at, word) for at, word in _labels(line.text[line.body :]))]
     if not any(word in _EVALS for _, word in labels):
         return
@@ -52,7 +55,10 @@ def put_labels(line: Line) -> None:
 def _labels(body: str) -> list[tuple[int, str]]:
     """Where labels end, and their word."""
     found: list[tuple[int, str]] = []
-    for m in _LABEL.finditer(body) if ": " in body or "]" in body or ")" in body else ():
+    low = body.lower()
+    if not any(w in low for w in _STEMS):
+        return found
+    for m in _LABEL.finditer(body):
         if not _BEST.search(body, max(0, m.start() - 10), m.start()):
             found.append((m.end(), EVAL.get((m["word"] or m["boxed"]).lower(), "train")))
     return found
