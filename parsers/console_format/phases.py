@@ -20,23 +20,7 @@ EPOCH_ABOVE = lazy_re(
 _MOST_LINES = 200  # below a heading (a bound): a confusion matrix or a table of classes may stand between
 _MOST_WORDS = 5
 _WORD = lazy_re(r"[A-Za-z]+")
-_ACTS = {
-    *[
-        "evaluate",
-        "evaluating",
-        "validate",
-        "validating",
-        "testing",
-        "result",
-        "results",
-        "performance",
-        "summary",
-        "metrics",
-        "score",
-        "scores",
-        "output",
-    ]
-}
+_ACTS = {"evaluate", "evaluating", "validate", "validating", "testing", "result", "results", "performance", "summary", "metrics", "score", "scores", "output"}  # fmt: skip
 _ANYWHERE = {
     "evaluation",
     "validation",
