@@ -19,7 +19,7 @@ from parsers.names import Meaning
 
 LOSSES = ("loss.train", "loss.eval", "ppl.", "bpb.")  # with one of these nothing else stands for the loss
 _OF_A_SET = lazy_re(r"^(\d+ )?(s )?")  # what is left of "valid_1's" and "validation_0"
-_CUT_OFF = lazy_re(r" \d+$")  # "ndcg 10"
+_CUT_OFF = lazy_re(r"(?: \d+(?:\.\d+)?){0,3}(?: [bmp])?$")  # "ndcg 10"; "m ap 50 95 b": overlaps, and Ultralytics' box, mask or pose
 _KINDS = ("whole_falls", "whole_rises", "error_falls", "score_rises")  # best first
 
 

@@ -10,7 +10,7 @@ from parsers.name_rules import words
 from parsers.tables import Run
 
 _OF_CLASS = r"\b(?:recall|sensitivity|tpr|acc|accuracy)(?: per class| class| cls| c)?[ /]\d+$"
-_NUMBER = lazy_re(r"\d+$")
+_NUMBER = lazy_re(r"(?<!\d)\d+$")
 
 
 @once

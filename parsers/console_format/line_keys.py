@@ -11,10 +11,10 @@ from parsers.lazy_regex import lazy_re
 Key = tuple[str, str, bool, bool]  # as `grammars.key_of` gives it
 
 _AT_STEP = lazy_re(
-    rf"(?i)(?P<name>[A-Za-z][\w/-]*(?: [A-Za-z][\w/-]*){{0,4}}) (?:at|after|for|in|@) (?:the )?(?:end of )?(?:(?:global|train|training) )?(?:{STEP_WORD}) *[:#=]? *\[?$"
+    rf"(?i)(?<![\w/-])(?P<name>[A-Za-z][\w/-]*+(?: [A-Za-z][\w/-]*+){{0,4}}) (?:at|after|for|in|@) (?:the )?(?:end of )?(?:(?:global|train|training) )?(?:{STEP_WORD}) *[:#=]? *\[?$"
 )
 _IS = {":", "=", "is", "->", "was", "]:", "):"}  # all that stands between such a step and its value
-_WORDS = lazy_re(r"(?:[,|;\t\])]|\s{4})\s*+[A-Za-z]{2,}(?: [A-Za-z][\w-]*){0,3}\s+$")
+_WORDS = lazy_re(r"(?:[,|;\])]|(?<!\s)(?=\s{0,3}\t|\s{4}))\s*+[A-Za-z]{2,}+(?: [A-Za-z][\w-]*+){0,3}\s+$")
 _CLOSED = lazy_re(r"\s*(?:$|[,|;\t]|\s{2,}|\(-?[\d.])")
 _SCORE = {("Score", "Score iteration"): "Score (loss)"}  # Deeplearning4j's ScoreIterationListener: what its training lowers
 _MOST_WORDS = 3  # of a name that another number of the line would share
