@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 from parsers.console_format.grammars import STEP_WORD
 from parsers.lazy_regex import lazy_re
@@ -17,7 +16,7 @@ _IS = {":", "=", "is", "->", "was", "]:", "):"}  # all that stands between such 
 _WORDS = lazy_re(r"(?:[,|;\])]|(?<!\s)(?=\s{0,3}\t|\s{4}))\s*+[A-Za-z]{2,}+(?: [A-Za-z][\w-]*+){0,3}\s+$")
 _CLOSED = lazy_re(r"\s*(?:$|[,|;\t]|\s{2,}|\(-?[\d.])")
 _SCORE = {("Score", "Score iteration"): "Score (loss)"}  # Deeplearning4j's ScoreIterationListener: what its training lowers
-_MOST_WORDS = 3  # of a name that another number of the line would share
+_FEW_WORDS = lazy_re(r"[A-Za-z]\w{0,15}(?: [A-Za-z]\w{0,15})?")
 
 
 def named_after_step(keys: list[Key], gaps: list[str]) -> list[Key]:
@@ -30,13 +29,16 @@ def named_after_step(keys: list[Key], gaps: list[str]) -> list[Key]:
 
 
 def named_apart(keys: list[Key]) -> list[Key]:
-    """``G loss=0.5, D loss=0.7``: names that touch their numbers take the words before them where they are the same without."""
-    met = Counter(key for key, _, _, tight in keys if tight and key)
+    """``G loss=0.5, D loss=0.7``: names that touch their numbers and are the same take the words before them, where these tell them apart. Where several
+    ranks wrote into one line, the words before are the same, too."""
+    before: dict[str, list[str]] = {}
+    for key, words, _, tight in keys:
+        if tight and key:
+            before.setdefault(key, []).append(words)
+    apart = {key for key, said in before.items() if len({*said}) == len(said) > 1 and all(map(_FEW_WORDS.fullmatch, said))}
     return [
-        (f"{before} {key}", "", explicit, tight)
-        if tight and met[key] > 1 and before and len(before.split()) < _MOST_WORDS
-        else (key, before, explicit, tight)
-        for key, before, explicit, tight in keys
+        (f"{words} {key}", "", explicit, tight) if tight and key in apart else (key, words, explicit, tight)
+        for key, words, explicit, tight in keys
     ]
 
 

@@ -26,6 +26,7 @@ from parsers.console_format.grammars import EVAL, NUM, STRONG, VOCABULARY, is_ve
 from parsers.console_format.line_keys import between_marks, named_after_step, named_apart
 from parsers.console_format.line_labels import mode_of, put_labels
 from parsers.console_format.line_prefix import SUFFIX, Field, Line, prefix, whole
+from parsers.console_format.line_vectors import put_vectors
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
@@ -46,6 +47,7 @@ _BAR = lazy_re(r"%(\|[^|]*\|)")
 _TRAINS = lazy_re(
     r"(?i)\W*(?:train\w*(?: progress)?\W*)?\d+%\|[^|]*\|.*(?:(?:it|step|batch|iter)/s|s/(?:it|step|batch|iter)|\?it)\b"
 )  # preprocessing names itself
+_COUNT = lazy_re(r" ?\[(\d+)\](?:\t| [A-Za-z][\w/]*=)")  # XGBoost, LightGBM; CLU of Flax: [25] train_loss=0.5, epoch=1
 _PREPARES = lazy_re(r"[\d?] ?(?:examples|ex|ba|[kKMG]?i?B|files?|rows?|docs?)/s\b")  # units of data sets and downloads
 _TIMES = {"ms", "us", "µs", "s", "sec", "secs", "seconds"}
 _AND_SECONDS = lazy_re(r" ?\d+(?:\.\d+)?[ms]\b")
@@ -72,9 +74,8 @@ def read_line(text: str) -> Line:
     scan = _Scan(line, _tokens(line))
     for i in range(len(scan.tokens)):
         scan.take(i)
-    if not scan.found and line.fields and re.match(r"\[\d+\]\t", body):  # XGBoost, LightGBM
-        i = next(i for i, f in enumerate(line.fields) if f.start == line.body + 1)
-        line.fields[i] = line.fields[i]._replace(role="step")
+    if "step" not in scan.found and (m := _COUNT.match(body)) is not None:
+        _placed(line, m, ("step",))
     if not scan.found and (m := _PAIR.match(body)) is not None:  # [epoch, iteration] or [epoch, iteration/iterations]
         _placed(line, m, ("epoch", "it", "total"))
     if not line.mode and not line.has("epoch") and (m := _TWO.match(body)) is not None:  # [epoch/epochs][iteration/iterations]
@@ -82,6 +83,7 @@ def read_line(text: str) -> Line:
         _placed(line, m, ("epoch", "it", "total"))
     if line.bar and _PREPARES.search(body) and not any(STRONG.search(t) for t, _ in line.metrics()):
         line.fields = [f._replace(role="skip") if f.role not in {"time", "rank"} else f for f in line.fields]
+    put_vectors(line)
     put_labels(line)
     return line
 

@@ -31,6 +31,7 @@ def tags(text: str) -> list[str]:
         ("Epoch 3 loss: 0.5, best val: loss 0.4", ["loss", "loss"]),
         ("Epoch 3 loss=0.5 saved to runs/test: done", ["loss"]),
         ("Epoch 3 final loss=0.5", ["loss"]),
+        ("rank:0 DONE loss=0.5 left=9 rank:1 DONE loss=0.5 left=9", ["loss", "left", "loss", "left"]),
         ("Epoch[3] Time cost=106.5", ["Time cost"]),
     ],
 )

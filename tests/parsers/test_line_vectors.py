@@ -1,0 +1,42 @@
+"""Lists of fractions in a console line, by their index; and counts in brackets in front of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from parsers.console_format.line_numbers import read_line
+
+
+def told(text: str) -> dict[str, float]:
+    return dict(read_line(text).metrics())
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("step 20 loss 4.5 | load L0 [0.25 0.25 0.5]", {"load L0/0": 0.25, "load L0/1": 0.25, "load L0/2": 0.5}),
+        ("step: 10 loss: 4.5 expert_load: [0.500, 0, 0.500, 0]", {f"expert_load/{i}": (0.5, 0.0)[i % 2] for i in range(4)}),
+        ("Epoch 3: Pseudo dice [0.5, 0.0]", {"Pseudo dice/0": 0.5, "Pseudo dice/1": 0.0}),
+    ],
+)
+def test_a_list_of_fractions_is_read_by_its_index(text: str, found: dict[str, float]) -> None:
+    assert {k: v for k, v in told(text).items() if "/" in k} == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "step 20 loss 4.5 ids [400, 0, 429]",  # whole numbers are samples, sizes, shapes
+        "step 20 loss 4.5 lr [0.1, 0.01] betas [0.9, 0.999]",  # of parameter groups, and of the optimizer
+        "loss weights [0.5, 0.5]",  # at no step
+        "step 20 out [0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1.0 1.1 1.2 1.3 1.4 1.5 1.6 1.7]",  # a tensor that was printed
+    ],
+)
+def test_other_lists_are_not(text: str) -> None:
+    assert not [k for k in told(text) if "/" in k]
+
+
+def test_a_count_in_brackets_before_named_values_is_the_step() -> None:
+    line = read_line("I0304 09:12:32.028397 140211 train.py:118] [25] train_loss=4.5, epoch=1")
+    assert line.parts() == {"step": 25, "epoch": 1} and dict(line.metrics()) == {"train_loss": 4.5}
+    assert read_line("[25] finished in 3 s").parts() == {}
