@@ -163,10 +163,9 @@ def stage_learned(s: Symptoms) -> Sign:
         return cannot_tell("config announces no other data on the way." if train is not None else "no training loss was logged.")
     rows = surviving(train)
     step, x = train.step[rows], train.value[rows]
-    reach = max(BESIDE, 2 * train.interval)
     found = []
     for f in s.of(loss_spike.Facts, divergence.Facts, traps=True):
-        stage = next((b for b in begins if f.first_step is not None and abs(f.first_step - b) <= reach), None)
+        stage = next((b for b in begins if f.first_step is not None and abs(f.first_step - b) <= 2 * train.interval), None)
         if stage is not None and _undone(step, x, stage, next((b for b in begins if b > stage), int(step[-1]) + 1)):
             found.append(f)
     if not found:
@@ -175,9 +174,10 @@ def stage_learned(s: Symptoms) -> Sign:
 
 
 def _undone(step: Ints, x: Floats, begin: int, end: int) -> bool:
-    """Whether of the rise at a step little is left at the end of the stage."""
+    """Whether the loss is up for three values at a step, so that it was no single batch, and little of that is left at the end of the stage."""
     before, stage = x[step <= begin], x[(step > begin) & (step < end)]
-    if len(before) < 3 or len(stage) < LEAST:
+    if len(before) < LEAST or len(stage) < LEAST:
         return False
-    level, top, last = float(np.median(before[-3:])), float(np.nanmax(stage)), float(np.median(stage[-3:]))
-    return top - last >= UNDONE * (top - level)
+    level, up, last = (float(np.median(v)) for v in (before[-3:], stage[:3], stage[-3:]))
+    jumps = up - level > NOISES * robust_sigma(np.diff(before[-LEAST:]))
+    return jumps and up - last >= UNDONE * (up - level)
