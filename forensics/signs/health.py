@@ -15,7 +15,8 @@ from forensics.run.how_it_ended import ending
 from forensics.run.inputs import surviving
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats, Ints, Series, series
-from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+from forensics.signs.held_out import eval_turned_where_training_jumped
+from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 
 LEAST = plateau.LEAST_VALUES
 HALF, LITTLE = 0.5, 0.05  # share of the first level; share of the whole fall: a twentieth from one quarter to the next is little
@@ -157,10 +158,13 @@ def changes_as_configured(s: Symptoms) -> Sign:
 
 
 def stage_learned(s: Symptoms) -> Sign:
-    """The loss jumps where config announces other data, and nine tenths of the jump are undone before the next such stage, or the end."""
+    """The loss jumps where config announces other data, and nine tenths of the jump are undone before the next such stage, or the end, while no
+    evaluation turns up there: it costs nothing that was known."""
     begins, train = sorted({a.step for a in announced(s.run) if a.about == "data"}), series(s.run, "loss.train")
     if not begins or train is None:
         return cannot_tell("config announces no other data on the way." if train is not None else "no training loss was logged.")
+    if (turned := eval_turned_where_training_jumped(s)).state == SEEN:
+        return absent(turned.text)
     rows = surviving(train)
     step, x = train.step[rows], train.value[rows]
     found = []
