@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import takewhile
 from pathlib import PurePosixPath
 
 from parsers.lazy_regex import lazy_re
@@ -65,9 +66,9 @@ def inside(inner: str, outer: str) -> bool:
 
 
 def nearness(a: str, b: str) -> int:
-    """How many folders two paths have in common."""
+    """How many folders two paths have in common, from the top down."""
     one, two = PurePosixPath(a).parts, PurePosixPath(b).parts
-    return sum(x == y for x, y in zip(one, two, strict=False))
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False)))
 
 
 def run_id(path: str) -> str:

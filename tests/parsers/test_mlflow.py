@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from forensics.run import seed_group
 from parsers import read_all
 from parsers.formats import mlflow_files, mlflow_sqlite
 from parsers.tables import HEAD_BYTES, Gap, Note, run_of, table_of
@@ -249,3 +250,17 @@ def test_nonsense_ends_without_a_traceback(tmp_path: Path, data: bytes) -> None:
     path = store(tmp_path, "metrics/loss", data)
     Read(mlflow_files, path)
     assert Read(mlflow_sqlite, path).gaps
+
+
+def test_each_run_of_a_file_store_keeps_its_own_parameters(tmp_path: Path) -> None:
+    for seed in range(1, 4):
+        run = tmp_path / "mlruns" / "7" / f"{seed:032x}"
+        for name, text in {"params/seed": str(seed), "tags/mlflow.runName": f"nightly-{seed}"}.items():
+            (run / name).parent.mkdir(parents=True, exist_ok=True)
+            (run / name).write_text(text)
+        (run / "metrics").mkdir()
+        (run / "metrics" / "loss").write_text("".join(f"{1700000000000 + 1000 * i} {seed + 1 / (1 + i)} {i}\n" for i in range(30)))
+    runs = read_all(tmp_path)
+    seeds = [[json.loads(r["value"]) for r in run.tables["config"].to_pylist() if r["key"] == "seed"] for run in runs]
+    assert sorted(seeds) == [["1"], ["2"], ["3"]]
+    assert seed_group.are_seeds(runs)
