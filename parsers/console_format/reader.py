@@ -93,10 +93,15 @@ class Reader:
         taken = [measured.take(*said, torn) for said in self.counters.read(where, line, near)]
         reports = taken[-1] if taken else True  # one that waits to be understood
         measured.plans.sentence(n, body)
-        if self.words.listing(n) or (reports and (line.bar or not _TOLD.search(text))):
+        heads = measured.headings.line == n
+        if self.words.listing(n) or (reports and not heads and (line.bar or not _TOLD.search(text))):
             return
         event = event_of(body if len(body) > 3 else text)
-        if event is not None and (not reports or event.kind in {"overflow", "nonfinite", "warning", "finished", "loop_end"}):
+        if event is not None and (
+            not reports
+            or event.kind in {"overflow", "nonfinite", "warning", "finished", "loop_end"}
+            or (heads and event.kind == "evaluation")
+        ):
             self._event(where, event)
         if (event is None or event.kind == "start") and not reports:
             self.words.settings(n, text, body, measured.started, measured.dicts.header)

@@ -118,8 +118,8 @@ def test_a_run_of_an_epoch_a_row_is_judged(tmp_path: Path) -> None:
 
 
 def test_terms_of_a_loss_are_judged_by_the_one_that_stands_for_it(tmp_path: Path) -> None:
-    boxes = [{"epoch": i, "train/box_loss": loss(8 * i), "train/obj_loss": 0.1, "val/box_loss": loss(8 * i)} for i in range(25)]
-    assert inputs.loss_of(run(tmp_path / "boxes", boxes)).tag == "train/box_loss"
+    boxes = [{"epoch": i, "box_loss": loss(8 * i), "obj_loss": 0.1, "val_box_loss": loss(8 * i)} for i in range(25)]
+    assert inputs.loss_of(run(tmp_path / "boxes", boxes)).tag == "box_loss"
     game = [{"step": i, "l_d_real": 0.1, "l_g_gan": 2.0, "l_g_pix": loss(i)} for i in range(1, 60)]
     with pytest.raises(CannotTell, match="none of which stands for the whole"):
         inputs.loss_of(run(tmp_path / "game", game))

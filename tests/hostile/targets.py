@@ -25,6 +25,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "dvc_experiment": ("exps",),
     "flight_recorder": ("nccl_trace_rank_0", "trace.json"),
     "guild_attrs": (".guild/attrs/flags",),
+    "notebook_outputs": ("train.ipynb",),
     "neptune_offline": ("data-1.log",),
     "profiler_trace": ("trace.json",),
     "stack_dump": ("pyspy.txt", "pyspy.json"),
