@@ -79,7 +79,8 @@ def _knew(curve: Series, train: Series, begin: float) -> bool:
     if curve.rises:
         return beside is not None and beside < BY_ROTE * begin
     together = int(train.step[train.usable][0]) == step and beside is not None and beside < BY_ROTE * first
-    return first < A_LITTLE * begin or together
+    late = beside is not None and beside < EASY * begin  # what was better than the first evaluation may lie before it
+    return first < A_LITTLE * begin or together or late
 
 
 def _beginning(x: Floats) -> float:

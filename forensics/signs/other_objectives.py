@@ -22,6 +22,7 @@ GONE = 0.01  # of the first level
 LITTLE = 0.1  # nats: KL bounds what a code tells of its sample, and this is less than a fifth of a bit
 STANDS = 0.03  # share of a level; less is still for the plateau detector
 HALF = 0.5  # bound: a coin, which no discriminator or preference beats by guessing
+TOO_MUCH = 3.0  # bound: times a fair share; of four experts one gets half of the tokens in healthy runs of the seen sets
 TWICE = 2.0  # times its lowest: the balance loss is 1 for equal loads, and the number of experts for one alone (arXiv 2101.03961, eq. 4)
 RIGHT, WRONG, BEFORE, AFTER = 0.7, 0.3, 10, 5  # share of pairs in the right order, well over and under a half; values on either side
 LN2, PRINTED = math.log(2), 1e-4  # as a log rounds to four digits
@@ -180,14 +181,17 @@ def _left_without(total: Series, weight: Series, kl: Series, last: int, peak: in
 
 
 def experts_unbalanced(s: Symptoms) -> Sign:
-    """A few experts get most of the tokens: half of them go to one, or the effective number of experts halves, or the balance loss doubles."""
+    """A few experts get most of the tokens: half of them, and three times its share, go to one, half of the experts are in use (exp of the
+    entropy of their loads), their number halves, or the balance loss doubles."""
     loads = list(worded(s.run, LOAD))
     if len(loads) >= 4:
         ends = np.array([max(both_levels(p)[1], 0.0) for p in loads])
         if ends.sum() > 0:
             share, top = float(ends.max() / ends.sum()), loads[int(np.argmax(ends))].tag
-            text = f"Of {len(loads)} experts the one of {top} gets {share:.0%} at the end."
-            return seen(text, share=share) if share >= HALF else absent(text)
+            used = math.exp(-float(sum(p * math.log(p) for p in ends / ends.sum() if p > 0)))
+            text = f"Of {len(loads)} experts the one of {top} gets {share:.0%} at the end, and {used:.2g} are in use."
+            few = used <= HALF * len(loads) or share >= max(HALF, TOO_MUCH / len(loads))
+            return seen(text, share=share) if few else absent(text)
     if (largest := probability(worded(s.run, LARGEST_LOAD))) is not None:
         share = both_levels(largest)[1]
         text = f"{largest.tag} is {share:.0%} at the end."

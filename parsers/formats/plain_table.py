@@ -24,6 +24,8 @@ AT = "line"
 GROWS = "rows"
 
 _LOOKED_AT = 20  # rows, of which three in four have to be numbers
+# One name for all terms of a loss (deepxde.utils.external.save_loss_history). How many metrics follow is not told: none or one, by the width
+_DEEPXDE = lazy_re(r"step, loss_train, loss_test, metrics_test")
 _WIDE = lazy_re(r"\s{2,}|\t")
 
 
@@ -80,6 +82,10 @@ def _numbers(line: str) -> list[float] | None:
 def _names(comment: str, width: int) -> list[str] | None:
     """The names in a comment, where there is one for each column."""
     text = comment.lstrip("#").strip()
+    if _DEEPXDE.fullmatch(text) and width > 2:
+        metrics = (width - 1) % 2
+        terms = range((width - 1 - metrics) // 2)
+        return ["step", *(f"loss_train/{i}" for i in terms), *(f"loss_test/{i}" for i in terms), *["metrics_test"] * metrics]
     for parts in (text.split(","), _WIDE.split(text), text.split()):
         names = [p.strip().strip("\"'") for p in parts]
         if len(names) == width and all(re.search("[A-Za-z]", n) for n in names) and len(set(names)) == width:

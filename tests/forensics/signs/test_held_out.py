@@ -87,6 +87,12 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (C.eval_never_better, "seen", both(ROTE, FLAT), {}),
     (C.eval_never_better, "absent", both(FALLS, FALLS), {}),
     (C.eval_never_better, "cannot tell", both(FLAT, FLAT), {}),
+    (
+        C.eval_never_better,
+        "cannot tell",
+        both(ROTE, np.where(T >= 40, 2.5 + T / 60, np.nan)),
+        {},
+    ),  # evaluated when all had been learnt by heart
     (C.eval_never_better, "cannot tell", both(ROTE, AT_ONCE), {}),  # it had learnt what holds for other data by then
     (H.eval_turned_up, "seen", both(ROTE, AT_ONCE), {}),
     (H.eval_turned_up, "absent", both(ROTE, AT_ONCE + 1.2), {}),  # never below what training began at
