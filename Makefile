@@ -33,7 +33,7 @@ test: $(VENV)/installed-test $(VENV)/installed-servers  ## install the rest, run
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile  # a file's tests share what they made
 
 lint: $(VENV)/installed-test  ## ruff (format and rules) and mypy only
 	$(BIN)/ruff format --check .

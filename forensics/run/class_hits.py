@@ -1,4 +1,4 @@
-"""Hits of each class by itself: ``val_recall_0``, ``val_recall_1``."""
+"""Hits of each class by itself: ``val_recall_0``, ``val_recall_1``; ``Pseudo dice/0`` of what is no background."""
 
 from __future__ import annotations
 
@@ -9,15 +9,27 @@ from parsers.lazy_regex import lazy_re
 from parsers.name_rules import words
 from parsers.tables import Run
 
-_OF_CLASS = r"\b(?:recall|sensitivity|tpr|acc|accuracy)(?: per class| class| cls| c)?[ /]\d+$"
+_NUMBERED = r"(?: per class| class| cls| c)?[ /]\d+$"
+_OF_CLASS = rf"\b(?:recall|sensitivity|tpr|acc|accuracy){_NUMBERED}"
+_OVERLAP = rf"\b(?:dice|io ?u|iou|jaccard){_NUMBERED}"
 _NUMBER = lazy_re(r"(?<!\d)\d+$")
 
 
 @once
 def class_hits(run: Run) -> list[list[Series]]:
     """Series of the classes of one measure, in order. Classes are counted from 0 on; of the best 1, 5 and 10 answers there is no 0."""
+    return _groups(run, _OF_CLASS)
+
+
+@once
+def class_overlaps(run: Run) -> list[list[Series]]:
+    """The same of overlaps with what was segmented, of which none is of the background."""
+    return _groups(run, _OVERLAP)
+
+
+def _groups(run: Run, pattern: str) -> list[list[Series]]:
     groups: dict[str, dict[int, Series]] = {}
-    for s in worded(run, _OF_CLASS):
+    for s in worded(run, pattern):
         told = words(s.tag)
         if number := _NUMBER.search(told):
             groups.setdefault(told[: number.start()], {})[int(number[0])] = s

@@ -21,8 +21,6 @@ WINDOW = 11  # values: a dip and five on either side
 APART = 4  # bound: logging intervals between two dips, so that most of the neighbours are none
 SIGMAS = 5.0  # statistical: what stands so far off its neighbours is a candidate for a spike, too (forensics.detectors.loss_spike)
 CLEAR = 0.5  # unit: in logs, half of the way down to a dip: no other value comes so low
-# bound: in logs, between the least and the largest factor, while the level changes by more than that: an easy batch is learnt in its own time
-EXACT = 0.2
 SHARED = 0.25  # bound: of that way; a batch that is easier moves the gradient norm, too (for a squared error by half of the way)
 
 
@@ -51,12 +49,7 @@ def dips(run: Run, s: Series) -> Dips | None:
     if np.ptp(gaps) > s.interval or gaps.min() < APART * s.interval:
         return None
     factor = float(np.median(ratio[low]))
-    exact = len(low) > LEAST and factor > 0 and bool(np.ptp(np.log(ratio[low])) <= EXACT < float(np.log(level.max() / level[low[-1]])))
-    return (
-        None
-        if _shared(run, s.step[rows[low]], factor, exact)
-        else Dips(rows[low], factor, int(np.median(gaps)), float(np.median(level[low])))
-    )
+    return None if _shared(run, s.step[rows[low]], factor) else Dips(rows[low], factor, int(np.median(gaps)), float(np.median(level[low])))
 
 
 def _lowest(x: Floats, ratio: Floats) -> Ints | None:
@@ -76,12 +69,11 @@ def _lowest(x: Floats, ratio: Floats) -> Ints | None:
     return low if alike else None
 
 
-def _shared(run: Run, step: Ints, factor: float, exact: bool) -> bool:
-    """Whether the gradient norm goes down with the loss, or was not logged where only it could tell that the batch is no easier: easier
-    batches are not easier by ``exact``ly one factor while the loss falls."""
+def _shared(run: Run, step: Ints, factor: float) -> bool:
+    """Whether the gradient norm goes down with the loss, or was not logged where only it could tell that the batch is no easier."""
     norm = series(run, "grad.norm")
     if norm is None:
-        return factor > 0 and not exact
+        return factor > 0
     rows = np.flatnonzero(norm.usable & (norm.value >= 0))
     level = centred_median(norm.value[rows], WINDOW)
     there = np.flatnonzero(np.isin(norm.step[rows], step) & (level > 0))

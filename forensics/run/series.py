@@ -99,27 +99,28 @@ def series(run: Run, name: str) -> Series | None:
     attempts of a run stay one series and a rounded copy in the console log does not mix with the exact one. A loss of which
     only the weighted terms were logged is their sum.
     """
-    found = _build(run, name)
-    if found is None and name in summed_terms.OF:
-        found = _sum_of_terms(run, name)
+    if (found := _build(run, name)) is None:
+        found = next(iter(_sum(run, name)), None)
     first = added_up.begins(found.value) if found is not None and name == "loss.train" and not found.attempt.any() else None
     return found if found is None or first is None else replace(found, value=added_up.taken_apart(found.value, first), summed=first)
 
 
-def _sum_of_terms(run: Run, name: str) -> Series | None:
-    """The terms of a loss added up, where all stand in the same rows."""
-    logged = {p.tag: p for p in parts(run, "loss.aux")}
+def _sum(run: Run, name: str) -> list[Series]:
+    """The terms of a loss added up, where all stand in the same rows; nothing where a loss has no such terms, or no terms at all."""
+    logged = {p.tag: p for p in parts(run, "loss.aux")} if name in summed_terms.OF else {}
     own = [logged[tag] for tag in summed_terms.terms(logged, name)]
     if not own or any(not np.array_equal(p.step, own[0].step) or not np.array_equal(p.attempt, own[0].attempt) for p in own):
-        return None
-    return replace(own[0], name=name, tag=" + ".join(p.tag for p in own), value=np.sum([p.value for p in own], axis=0))
+        return []
+    return [replace(own[0], name=name, tag=" + ".join(p.tag for p in own), value=np.sum([p.value for p in own], axis=0))]
 
 
 def names(run: Run, least: int = 1) -> list[str]:
-    """Every canonical name that was logged, in alphabetical order; of hundreds of thousands most have few points."""
+    """Every canonical name that was logged, in alphabetical order, a loss of which only the terms were logged among them; of hundreds of thousands
+    most have few points."""
     columns = arrays(run)
     logged = np.flatnonzero(np.diff(columns["ends"]) >= least).tolist()
-    return sorted(columns["names"][code] for code in logged if columns["names"][code])
+    sums = [name for name in summed_terms.OF if name not in columns["code_of"] and (s := series(run, name)) is not None and len(s) >= least]
+    return sorted([*sums, *(columns["names"][code] for code in logged if columns["names"][code])])
 
 
 @once
@@ -128,7 +129,7 @@ def by_rank(run: Run, name: str) -> list[Series]:
     columns = arrays(run)
     one = "rank" in columns["constant"]
     ranks = [None] if one else np.unique(columns["rank"][_rows(columns, name)]).tolist()
-    return [s for rank in ranks if (s := _build(run, name, rank=rank)) is not None]
+    return [s for rank in ranks if (s := _build(run, name, rank=rank)) is not None] or _sum(run, name)
 
 
 def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = None) -> Series | None:
@@ -240,4 +241,4 @@ def parts(run: Run, name: str) -> list[Series]:
     """Every tag that carries a name, each as a series of its own: the layers of ``grad.norm_layer``, the sets of ``loss.part``."""
     columns = arrays(run)
     tags = np.flatnonzero(np.bincount(columns["tag"][_rows(columns, name)]))
-    return [s for tag in tags if (s := _build(run, name, int(tag))) is not None]
+    return [s for tag in tags if (s := _build(run, name, int(tag))) is not None] or _sum(run, name)

@@ -22,8 +22,7 @@ from parsers.lazy_regex import lazy_re
 
 _SHARED = ("loss.train", "grad.norm", "param.norm", "loss.eval")  # what tells of weights and gradients; times do not
 _CHECKSUM = lazy_re(
-    r"(?:^|[/_.])(?:check_?sum|(?:param\w{0,20}|weights?|w|model)_?(?:hash|crc|digest|md5|sum)|\|w\||param\.norm|weights?_?norm)(?:$|[/_.])",
-    re.I,
+    r"(?:^|[/_.])(?:check_?sum|(?:param\w{0,20}|weights?|w|model)_?(?:hash|crc|digest|md5|sum)|param\.norm|weights?_?norm)(?:$|[/_.])", re.I
 )
 
 EFFECTS = {"weights_checksum_differs": "ranks"}  # symptoms of their own, for which there is no detector

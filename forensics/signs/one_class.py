@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forensics.run.class_hits import class_hits
+from forensics.run.class_hits import class_hits, class_overlaps
 from forensics.run.metrics_in_words import probability, worded
 from forensics.run.series import Floats, Series
 from forensics.signs.held_out_level import ALIKE
@@ -14,8 +14,16 @@ _POSITIVES = r"\bpred(icted|ictions?|s)? (pos(itive)?s?|true|ones?)( (rate|share
 
 
 def one_class_gets_all(s: Symptoms) -> Sign:
-    """In the later half of the evaluations all samples of one class are found and none of the others; or no answer is positive, or every one."""
-    groups = [of for of in class_hits(s.run) if min(int(p.usable.sum()) for p in of) >= ALIKE]
+    """In the later half of the evaluations all samples of one class are found and none of the others; or no answer is positive, or every one; or
+    nothing that is no background was segmented."""
+    groups, overlaps = (
+        [of for of in told if min(int(p.usable.sum()) for p in of) >= ALIKE] for told in (class_hits(s.run), class_overlaps(s.run))
+    )
+    for of in overlaps:
+        most = max(float(_late(p).max()) for p in of)
+        if most <= NONE:
+            text = f"All {len(of)} overlaps ({of[0].tag} and on) are {most:.2g} at most from step {_since(of[0])} on: all is background."
+            return seen(text, where=of[0].place(s.run, 0), first=_since(of[0]), last=int(of[0].step[-1]))
     for of in groups:
         whole = [bool((_late(p) >= ALL).all()) for p in of]
         empty = [p for p in of if (_late(p) <= NONE).all()]
@@ -30,8 +38,8 @@ def one_class_gets_all(s: Symptoms) -> Sign:
         if (x <= NONE).all() or (x >= 1 - NONE).all():
             return seen(text, where=share.place(s.run, 0), first=_since(share), last=int(share.step[-1]))
         return absent(text)
-    if groups:
-        return absent(f"No class of {len(groups[0])} gets all samples, as {groups[0][0].tag} says.")
+    for of in [*groups, *overlaps]:
+        return absent(f"No class of {len(of)} gets all samples, as {of[0].tag} says.")
     return cannot_tell("the hits of each class were not logged.")
 
 

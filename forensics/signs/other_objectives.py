@@ -55,7 +55,7 @@ KL_KEYS = "kl_anneal kl_annealing kl_anneal_steps kl_warmup kl_warmup_steps kl_w
 BALANCE = r"\b(balance|balancing|load balanc\w*|aux|router|moe)\b.*\bloss\b|\bloss\b.*\b(balance|balancing|load|router|moe)\b"
 ROUTED = r"\b(router|routing|gate|gating|moe|experts?|load)\b.*\bentropy\b"
 LARGEST_LOAD = r"\b(max|largest|top)\b.*\bexperts?\b.*\b(load|share|frac|fraction)\b"
-LOAD = r"\b(expert|experts|e)[ /]?\d+\b.*\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b|\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b.*\b(experts?|e)[ /]?\d+\b|\b(expert|router|moe)?[ /]?(load|usage|util\w*)( l?[ ]?\d+)?/\d+$"
+LOAD = r"\b(expert|experts|e)[ /]?\d+\b.*\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b|\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b.*\b(experts?|e)[ /]?\d+\b|^((experts?|router|moe)[ /])?loads?( l ?\d+)?/\d+$|\b(experts?|router|moe)[ /](usage|util\w*|share|frac(tion)?)/\d+$"
 
 
 def discriminator_won(s: Symptoms) -> Sign:

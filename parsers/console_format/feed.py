@@ -15,6 +15,7 @@ from parsers.tables import Gap
 
 ANSI = lazy_re(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>78M])")
 _WORD = lazy_re(r"[^\W_]")
+LOOKED_AT = 200  # lines by which it shows whether a text measures anything at steps
 
 
 def feed(reader: Reader, text: str, n: int, ended: bool) -> int:
@@ -71,7 +72,7 @@ def says_steps(lines: list[str], *, values: bool = False) -> int:
 
     The lines of a box count, whose values are given at its lower border."""
     reader = Reader(srun=False)
-    for n, text in enumerate(lines[:200]):
+    for n, text in enumerate(lines[:LOOKED_AT]):
         reader.line(n << 20, text[:2000])
     reader.finish()
     found = reader.measured.flush()

@@ -27,7 +27,7 @@ _CUT = lazy_re(r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|\.\s|\s/\s")
 _STOP = {"with", "and", "is", "of", "at", "the", "a", "an", "with:", "avg.", "was", "has", "got"}
 STRONG = lazy_re(
     r"(?i)(?:^|[\W_])(?:loss(?:es)?|ppl|perplexity|bpb|bpc|nll|acc(?:uracy)?(?:@?\d+)?|top-?[15]|f1"
-    r"|bleu|auc|m?AP(?:50)?|miou|psnr|[fk]id(?:\d+k)?|wer|cer|mae|mse|rmse|rewards?|score|return|elbo)(?:[\W_]|$)|loss$|^loss|acc$"
+    r"|bleu|auc|m?AP(?:50)?|miou|dice|psnr|[fk]id(?:\d+k)?|wer|cer|mae|mse|rmse|rewards?|score|return|elbo)(?:[\W_]|$)|loss$|^loss|acc$"
     r"|(?:^|[\W_])(?:train\w*|val\w*|test|dev|eval\w*)[ _-](?:set )?err(?:or)?(?:[ _-]rate)?$"  # an error without its split may be a failure
     r"|^(?:(?:mean|avg|average|total|train\w*|val\w*|test|dev)[ _])?cost$"
 )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from parsers.console_format.grammars import is_measured
 from parsers.console_format.line_prefix import Line
 from parsers.lazy_regex import lazy_re
 
-_NUM = r"-?\d{0,9}\.?\d{1,9}(?:[eE][+-]?\d{1,3})?"
+_NUM = r"(?:np\.float(?:32|64)\()?-?\d{0,9}\.?\d{1,9}(?:[eE][+-]?\d{1,3})?\)?"
 _LIST = lazy_re(
     rf"(?<![\w./-])(?P<name>[A-Za-z][\w./-]*+(?: [A-Za-z][\w./-]*+){{0,2}})['\"]?\s?[:=]?\s?\[(?P<list>\s?{_NUM}(?:,\s?|\s){_NUM}(?:(?:,\s?|\s){_NUM}){{0,14}}\s?)\](?!\w)"
 )
+_FRACTION = lazy_re(r"\d\.\d|[\s,(]\.\d")
 # the rates of parameter groups, of which the first is the one; constants of an optimizer; sizes, samples and times
 _OTHERS = lazy_re(
     r"(?i)\blr|learning|betas?\b|mom|\bids?\b|indices|shape|size|dims?\b|steps?\b|epochs?\b|batch|time|seed|mean|std|quantile|range|bins?\b"
@@ -16,14 +18,17 @@ _OTHERS = lazy_re(
 
 
 def put_vectors(line: Line) -> None:
-    """Gives the numbers of lists in a line that names its place the name of the list and their index (as lists of JSON have it)."""
-    if "[" not in line.text or not any(f.role in {"step", "it", "epoch"} for f in line.fields):
+    """Gives the numbers of lists the name of the list and their index (as lists of JSON have it), in a line that names its place, or where the
+    name says what was measured (nnU-Net: a line of its own below its epoch)."""
+    if "[" not in line.text:
         return
+    placed = any(f.role in {"step", "it", "epoch"} for f in line.fields)
     for m in _LIST.finditer(line.text, line.body):
         first, end = m.span("list")
         own = [i for i, f in enumerate(line.fields) if first <= f.start < end]
-        fractions = m["list"].count(".")
-        if not fractions or len(own) < 2 or any(line.fields[i].role not in {"skip", "metric"} for i in own) or _OTHERS.search(m["name"]):
-            continue
-        for place, i in enumerate(own):
-            line.fields[i] = line.fields[i]._replace(role="metric", tag=f"{m['name']}/{place}")
+        free = (
+            _FRACTION.search(f" {m['list']}") is not None and len(own) > 1 and all(line.fields[i].role in {"skip", "metric"} for i in own)
+        )
+        if free and (placed or is_measured(m["name"])) and not _OTHERS.search(m["name"]):
+            for place, i in enumerate(own):
+                line.fields[i] = line.fields[i]._replace(role="metric", tag=f"{m['name']}/{place}")

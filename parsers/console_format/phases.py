@@ -21,15 +21,8 @@ _MOST_LINES = 200  # below a heading (a bound): a confusion matrix or a table of
 _MOST_WORDS = 5
 _WORD = lazy_re(r"[A-Za-z]+")
 _ACTS = {"evaluate", "evaluating", "validate", "validating", "testing", "result", "results", "performance", "summary", "metrics", "score", "scores", "output"}  # fmt: skip
-_ANYWHERE = {
-    "evaluation",
-    "validation",
-    "evaluating",
-    "validating",
-    "testing",
-    "test",
-    "eval",
-}  # "valid" and "dev" have other meanings within a line
+# "valid" and "dev" have other meanings within a line
+_ANYWHERE = {"evaluation", "validation", "evaluating", "validating", "testing", "test", "eval"}
 _TRAINS = {"train", "training"}
 _ENDS = {"end", "ended", "ends", "done", "finish", "finished", "complete", "completed", "over"}
 _OF_DATA = lazy_re(
@@ -92,31 +85,23 @@ class Headings:
 def _speaks(words: list[str], body: str, line: Line) -> bool:
     """Does a line with a word for evaluation announce one?"""
     if (m := _SET_TO.match(body.strip())) is not None and m["value"].lower() not in EVAL:
-        return (
-            bool({*words} & _ACTS or any(f.role in {"epoch", "step", "it"} for f in line.fields))
-            and not _OF_DATA.search(m["value"])
-            and not _VALUES.match(m["value"])
-        )
+        acts = bool({*words} & _ACTS) or any(f.role in {"epoch", "step", "it"} for f in line.fields)
+        return acts and not _OF_DATA.search(m["value"]) and not _VALUES.match(m["value"])
     return _OF_DATA.search(body) is None or not {*words}.isdisjoint(_ACTS)
 
 
 def of_phase(word: str, metrics: list[tuple[str, float]]) -> list[tuple[str, float]]:
     """The measurements with the word of their phase in front, where they have none of their own and are of it."""
-    return (
-        [(t if EVAL_WORD.search(t) or TRAIN_WORD.search(t) or _OF_LOOP.search(t) else f"{word} {t}", v) for t, v in metrics]
-        if word
-        else metrics
-    )
+    if not word:
+        return metrics
+    return [(t if EVAL_WORD.search(t) or TRAIN_WORD.search(t) or _OF_LOOP.search(t) else f"{word} {t}", v) for t, v in metrics]
 
 
 def is_value(line: Line) -> bool:
     """Is a line nothing but names and fractions (``Precision: 0.25``)? Whole numbers below a heading count things, a label in front makes a row of classes."""
     numbers = [f for f in line.fields if f.role not in {"time", "rank"}]
-    if (
-        not numbers
-        or any(f.role != "metric" or not _FRACTION.search(line.text[f.start : f.end]) for f in numbers)
-        or line.explicit != len(numbers)
-    ):
+    fractions = all(f.role == "metric" and _FRACTION.search(line.text[f.start : f.end]) for f in numbers)
+    if not numbers or not fractions or line.explicit != len(numbers):
         return False
     rest = line.text[line.body : numbers[0].start].replace(numbers[0].tag, "", 1).replace(line.context, "", 1)
     return _WORD.search(rest) is None and len(line.text) - line.body <= _LONGEST

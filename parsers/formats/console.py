@@ -31,7 +31,7 @@ import pyarrow as pa
 
 from parsers.console_format import envelopes, unwrapped
 from parsers.console_format.event_lines import is_code
-from parsers.console_format.feed import ANSI, feed, flush, says_steps
+from parsers.console_format.feed import ANSI, LOOKED_AT, feed, flush, says_steps
 from parsers.console_format.reader import LABEL, Reader
 from parsers.formats import device_monitor, plain_table, stack_dump, yolo_results
 from parsers.lazy_regex import lazy_re
@@ -89,7 +89,7 @@ def claims(path: Path, head: bytes) -> bool:
     if not lines or _is_json(lines) or delimited.looks_like_table(lines) or bare_tables.is_one_metric(path, lines):
         return False
     if suffix in _DOCUMENTS:
-        return says_steps(lines) * 2 > len(lines[:200])
+        return says_steps(lines) * 2 > len(lines[:LOOKED_AT])
     if _LOG_SUFFIX.search(name) or _LOG_NAME.search(name):
         return True
     unnamed = suffix in {"", ".txt"} or suffix[1:].isdigit()  # a launcher numbers the logs of its workers

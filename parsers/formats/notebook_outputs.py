@@ -7,6 +7,7 @@ widgets are left to others. A cell that ran again has the later output alone: wh
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,12 @@ from typing import Any
 import pyarrow as pa
 
 from parsers.console_format import unwrapped
-from parsers.console_format.feed import ANSI, says_steps
+from parsers.console_format.feed import ANSI, LOOKED_AT, says_steps
 from parsers.records import tolerant_json
 from parsers.tables import Gap, Note
 
 AT = "cell"
-_MOST_BYTES = 256 << 20  # pictures stand in the outputs, too
+_MOST_BYTES = 64 << 20  # pictures stand in the outputs, too
 _LEAST = 3  # bound: lines that measure something at a step; fewer are a number that somebody looked at
 
 
@@ -27,19 +28,24 @@ def claims(path: Path, head: bytes) -> bool:
     if path.suffix.lower() != ".ipynb" or head.lstrip()[:1] != b"{":
         return False
     lines = list(chain.from_iterable(text.splitlines() for _, text in _outputs(_cells(path))))
-    return any(says_steps(lines[i : i + 200]) >= _LEAST for i in range(0, len(lines), 200))
+    return any(says_steps(lines[i : i + LOOKED_AT]) >= _LEAST for i in range(0, len(lines), LOOKED_AT))
 
 
 def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     """Metrics, events and settings that the cells printed, in the order of the notebook. Raises OSError only."""
-    cells = _cells(path)
-    if not cells:
-        yield Gap("cell 1", "no notebook: the JSON is damaged, or cut off", None)
+    if not (cells := _cells(path)):
+        yield Gap("cell 1", f"no notebook: the JSON is damaged, cut off, or longer than {_MOST_BYTES >> 20} MiB", None)
     yield Note("what the cells of a notebook printed, in its order, which need not be the order in which they ran")
     yield from unwrapped.read(unwrapped.Record(at, text, None) for at, text in _outputs(cells))
 
 
 def _cells(path: Path) -> list[Any]:
+    told = path.stat()
+    return _read(path, told.st_size, told.st_mtime_ns)
+
+
+@lru_cache(maxsize=1)  # what is claimed is parsed next
+def _read(path: Path, size: int, changed: int) -> list[Any]:
     with path.open("rb") as f:
         data = f.read(_MOST_BYTES)
     try:

@@ -40,23 +40,7 @@ THROUGH_THE_RUN = frozenset(
 )  # fmt: skip
 
 # In a table without any other axis, where it grows in whole numbers. Rows of JSON have such keys for too many other things.
-LAST_RESORT = (
-    "episode",
-    "episodes",
-    "game",
-    "rollout",
-    "round",
-    "generation",
-    "tick",
-    "t",
-    "x",
-    "i",
-    "n",
-    "index",
-    "idx",
-    "",
-    "unnamed:_0",
-)
+LAST_RESORT = ("episode", "episodes", "game", "rollout", "round", "generation", "tick", "t", "x", "i", "n", "index", "idx", "", "unnamed:_0")  # fmt: skip
 # In a console line that names no other step, where it rises from line to line.
 COUNTED = frozenset({*BATCH_NUMBER, *_UPDATES, *LAST_RESORT[:7]})
 

@@ -110,14 +110,6 @@ def test_dips_at_even_distances_are_a_meter(factor: float, norm: float | None) -
     assert "every 200 steps" in f.title
 
 
-def test_one_factor_while_the_loss_falls_is_a_meter_without_a_norm() -> None:
-    x = np.linspace(4, 2, 160) * noisy(160, 0.03)
-    x[DIPS] /= 3
-    assert "meter" in found(run_of({"loss.train": x}, interval=10))
-    x[DIPS] *= np.linspace(0.8, 1.3, len(DIPS))  # an easy batch of each epoch, which is learnt in its own time
-    assert "meter" not in found(run_of({"loss.train": x}, interval=10))
-
-
 @pytest.mark.parametrize(
     "run",
     [

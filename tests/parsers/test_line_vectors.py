@@ -17,6 +17,7 @@ def told(text: str) -> dict[str, float]:
         ("step 20 loss 4.5 | load L0 [0.25 0.25 0.5]", {"load L0/0": 0.25, "load L0/1": 0.25, "load L0/2": 0.5}),
         ("step: 10 loss: 4.5 expert_load: [0.500, 0, 0.500, 0]", {f"expert_load/{i}": (0.5, 0.0)[i % 2] for i in range(4)}),
         ("Epoch 3: Pseudo dice [0.5, 0.0]", {"Pseudo dice/0": 0.5, "Pseudo dice/1": 0.0}),
+        ("Pseudo dice [np.float32(0.5), np.float32(0.0)]", {"Pseudo dice/0": 0.5, "Pseudo dice/1": 0.0}),  # at no step, but surely measured
     ],
 )
 def test_a_list_of_fractions_is_read_by_its_index(text: str, found: dict[str, float]) -> None:

@@ -27,6 +27,8 @@ SETTLES = np.where(np.arange(N) < 5, MIXED, 0.0)
         ({"other/val_recall_5": ALL, "other/val_recall_10": NONE}, "cannot tell"),  # of the best five and ten
         ({"other/val_pred_pos_rate": NONE}, "seen"),
         ({"other/val_pred_pos_rate": MIXED}, "absent"),
+        ({"other/Pseudo dice/0": NONE, "other/Pseudo dice/1": SETTLES}, "seen"),
+        ({"other/Pseudo dice/0": MIXED, "other/Pseudo dice/1": NONE}, "absent"),  # a class that is hard, or rare
         ({"loss.train": MIXED}, "cannot tell"),
     ],
 )

@@ -141,6 +141,9 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (O.experts_unbalanced, "seen", {f"other/moe/expert_{i}_load": (ONE if i else 9 * ONE) for i in range(8)}, {}),
     (O.experts_unbalanced, "absent", {f"other/moe/expert_{i}_load": ONE for i in range(8)}, {}),
     (O.experts_unbalanced, "absent", {f"other/expert_load/{i}": x * ONE for i, x in enumerate((0.51, 0.3, 0.07, 0.12))}, {}),
+    (O.experts_unbalanced, "seen", {f"other/load L0/{i}": x * ONE for i, x in enumerate((0.0, 0.0, 0.0, 1.0))}, {}),
+    (O.experts_unbalanced, "cannot tell", {f"other/gpu_usage/{i}": x * ONE for i, x in enumerate((0.0, 0.0, 0.0, 1.0))}, {}),  # devices
+    (O.experts_unbalanced, "cannot tell", {f"other/cpu_load/{i}": x * ONE for i, x in enumerate((0.0, 0.0, 0.0, 1.0))}, {}),
     (O.experts_unbalanced, "seen", {f"other/expert_load/{i}": x * ONE for i, x in enumerate((0.5, 0.0, 0.5, 0.0))}, {}),
     (O.experts_unbalanced, "seen", {"other/router/entropy": 2 * FADES}, {}),
     (O.experts_unbalanced, "seen", {"other/max expert load": np.clip(GROWS / 5, 0.2, 0.9)}, {}),
