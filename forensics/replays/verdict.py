@@ -80,6 +80,11 @@ def _absent(o: Outcomes) -> tuple[str, str]:
         return OPTIMIZER, f"The plain replay shows no effect; with \u201c{o.explained}\u201d it agrees with the log."
     if o.changed:
         return NOT, f"The replay agrees with {o.agreed} logged values and then parts from the log; {o.changed}."
+    for arm, where in ELSEWHERE.items():
+        if o.further.get(arm) == "nan":
+            return NUMERICS, f"The same steps give no finite loss {where}, and finite ones here: the rounding of the kernels decides."
+        if o.further.get(arm) == "spike":
+            return NOT, f"The effect stays away here and comes back {where}: only there it can be explained."
     if o.agreed >= 3 and o.parts_near:
         first = "gradient norm" if o.why_parts == "grad.norm" else "loss"
         parts = f"The replay agrees with {o.agreed} logged values, then the {first} parts from the log"
@@ -101,6 +106,7 @@ def _by_state(o: Outcomes, lead: str) -> tuple[str, str]:
     return CODE, f"{lead} No change of rate, optimizer or precision removes it."
 
 
+ELSEWHERE = {"device": "on a second device", "kernels": "with other kernels"}
 LASTING = "The data are other ones from there on: batches of long after make the effect in these steps, too"
 OTHERS = {DATA: -16.0, STATE_DATA: -10.0, HARDWARE: -20.0, NUMERICS: -16.0, OPTIMIZER: -14.0}  # decibans: causes that say nothing of it
 EXPLAINED = {  # how what brings the logged effect back begins -> the word by which causes weigh it

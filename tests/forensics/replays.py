@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -58,9 +59,12 @@ class Direct:
         self.beside: list[str] = []
 
     def __enter__(self) -> Direct:
+        self.environment = patch.dict(os.environ)  # on the CPU a worker hides the GPUs from itself
+        self.environment.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.environment.stop()
         torch.use_deterministic_algorithms(False)
 
     def open(self, device: str, threads: int, memory: int = 1 << 30) -> dict[str, Any]:

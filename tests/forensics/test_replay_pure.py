@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,9 @@ HERE = {"reproduced": 3, "times": 3}
         (Outcomes(**HERE), "undecided"),
         (Outcomes(1, 3), "undecided"),
         (Outcomes(0, 3, agreed=40, parts_near=True, why_parts="grad.norm"), "transient hardware"),
+        (Outcomes(0, 3, agreed=40, parts_near=True, further={"device": "no spike", "kernels": "no spike"}), "transient hardware"),
+        (Outcomes(0, 3, agreed=40, parts_near=True, further={"device": "nan"}), "numerics"),
+        (Outcomes(0, 3, agreed=40, parts_near=True, further={"device": "spike"}), "cannot reproduce"),
         (Outcomes(0, 3, agreed=40, parts_near=True, explained="moments reset at step 300"), "optimizer-hyperparameter"),
         (Outcomes(0, 3, agreed=40), "cannot reproduce"),
         (Outcomes(0, 3), "cannot reproduce"),
@@ -184,3 +188,16 @@ def test_a_lasting_change_of_the_data_accuses_no_batch() -> None:
     word, why = decide(Outcomes(3, 3, further={"lasting": "spike"}, **needed))  # type: ignore[arg-type]
     assert word == verdict.UNDECIDED and "no batch is accused" in why
     assert verdict.more(word, {"lasting": "spike"})[0][1] == {"data_distribution_shift": 24.0, "bad_data_pocket": 10.0}
+
+
+def test_a_gpu_for_each_rank_or_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    from forensics.replays.training import adapter, commands, shares
+
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert [commands.chosen("auto", 1), commands.chosen("cuda", 1), os.environ["CUDA_VISIBLE_DEVICES"]] == ["cuda", "cuda", "0"]
+    monkeypatch.setattr(shares, "WORLD", 2)
+    assert [commands.chosen("auto", 2), commands.chosen("auto", 1), os.environ["CUDA_VISIBLE_DEVICES"]] == ["cuda", "cpu", ""]
+    for cards, told in ((1, "2 processes need as many GPUs, and 1 was found"), (0, "no CUDA device was found")):
+        with pytest.raises(adapter.Wrong, match=told):
+            commands.chosen("cuda", cards)

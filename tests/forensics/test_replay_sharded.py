@@ -117,7 +117,9 @@ def train(folder: Path, script: str, save: str) -> Path:
     text = TRAIN.replace("        SAVE\n", textwrap.indent(textwrap.dedent(save), "        ")).replace("LOGGED", "shown / 2")
     (folder / "ranks.py").write_text(text)
     both = [
-        subprocess.Popen([sys.executable, "ranks.py"], cwd=folder, env={**os.environ, **env}, stderr=subprocess.PIPE)
+        subprocess.Popen(
+            [sys.executable, "ranks.py"], cwd=folder, env={**os.environ, **env, "CUDA_VISIBLE_DEVICES": ""}, stderr=subprocess.PIPE
+        )
         for env in all_ranks.environments(2)
     ]
     told = [p.communicate(timeout=120)[1].decode() for p in both]

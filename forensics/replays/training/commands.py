@@ -35,6 +35,19 @@ def do(session: Session, command: dict[str, Any], step: Any) -> dict[str, Any]:
     return done | {"beside": session.adapter.module.__beside__}
 
 
+def chosen(device: str, cards: int) -> str:
+    """The device to replay on: a GPU for each rank, else the CPU. On the CPU no GPU is seen, which an adapter that shards would take."""
+    if device == "auto":
+        device = "cuda" if cards >= shares.WORLD else "cpu"
+    if device.startswith("cuda") and not cards:
+        raise Wrong("no CUDA device was found; use --device cpu")
+    if device == "cuda" and cards < shares.WORLD:
+        raise Wrong(f"{shares.WORLD} processes need as many GPUs, and {cards} was found; use --device cpu")
+    if device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    return device
+
+
 def open_(
     session: Session,
     step: Any,
@@ -48,11 +61,7 @@ def open_(
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     if threads:
         torch.set_num_threads(threads)
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise Wrong("no CUDA device was found; use --device cpu")
-    device = shares.join(device)
+    device = shares.join(chosen(device, torch.cuda.device_count() if device != "cpu" and torch.cuda.is_available() else 0))
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cudnn.benchmark = False
     a = session.adapter = Adapter(adapter, device)
