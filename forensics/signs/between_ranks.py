@@ -22,11 +22,12 @@ from parsers.lazy_regex import lazy_re
 
 _SHARED = ("loss.train", "grad.norm", "param.norm", "loss.eval")  # what tells of weights and gradients; times do not
 _CHECKSUM = lazy_re(
-    r"(?:^|[/_.])(?:check_?sum|(?:param\w{0,20}|weights?|w|model)_?(?:hash|crc|digest|md5|sum)|param\.norm|weights?_?norm)(?:$|[/_.])", re.I
+    r"(?:^|[/_.])(?:check_?sum|(?:param\w{0,20}|weights?|w|model)_?(?:hash|crc|digest|md5|sum|norm|mean|std|l[12]|abs\w{0,5})|param\.norm)(?:$|[/_.])",
+    re.I,
 )
 
 EFFECTS = {"weights_checksum_differs": "ranks"}  # symptoms of their own, for which there is no detector
-_NORM = lazy_re(r"norm", re.I)
+_NORM = lazy_re(r"norm|l[12]\b", re.I)
 REPLICAS = 0.05  # unit: a twentieth; shards hold different layers, whose norms lie further apart
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from parsers.console_format.line_prefix import Line
 from parsers.lazy_regex import lazy_re
@@ -87,6 +88,11 @@ def is_vector(gap: str, after: str, key: str) -> bool:
     return called or opened == "[[" or (several and not re.search("(?i)lr|learning", key))
 
 
+def first_of_several(key: str, behind: str, others: Sequence[tuple[str, str, bool, bool]]) -> bool:
+    """``loss 4.2 (ce 4.0, kl 0.2)``: does a key in an open bracket begin a list of them? One alone may say where the best was."""
+    return behind in {",", ";"} and bool(others) and bool(others[0][0]) and re.fullmatch(r"[A-Za-z][\w/@.-]*", key) is not None
+
+
 def is_word(m: re.Match[str], gap: str) -> bool:
     """ "number of nan iterations", "NaN/Inf detected": a word, not a value."""
     if not m["num"] or m["num"][-1] not in "nNfFyY" or gap.rstrip(" '\"[(").endswith((":", "=")):
@@ -102,7 +108,7 @@ _OF_LOOP = lazy_re(
     r"|^time elapsed$"
 )  # what a loop says of itself below its losses
 _WORD = lazy_re(r"[A-Za-z_]{2,}")
-_PROGRAM = lazy_re(r"[({]\w+=|\)\.|==|\\")
+_PROGRAM = lazy_re(r"[({]\w+=|\)\.|[\w)\]'\"] ?==(?![=>])|\\")  # "====> Test loss: 0.3" compares nothing
 
 
 def only_place(line: Line) -> bool:

@@ -13,7 +13,7 @@ they differ from this:
 - A number in brackets behind a metric is its running mean (AverageMeter): tag ``Loss (avg)``.
 
 A line that was understood becomes a `Shape`: a regex with the line's own words, which reads all later lines like it.
-Facts: line formats of 33 frameworks (Megatron-LM training.py, torchtitan components/metrics.py, transformers
+Facts: line formats of 34 frameworks (Megatron-LM training.py, torchtitan components/metrics.py, transformers
 trainer_callback.py, ...), each in the tests by a line of its form.
 """
 
@@ -22,9 +22,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from parsers.console_format.grammars import EVAL, NUM, STRONG, VOCABULARY, is_vector, is_word, key_of, role_of
+from parsers.console_format.grammars import EVAL, NUM, STRONG, VOCABULARY, first_of_several, is_vector, is_word, key_of, role_of
 from parsers.console_format.line_keys import between_marks, named_after_step, named_apart
 from parsers.console_format.line_labels import mode_of, put_labels
+from parsers.console_format.line_places import put_places
 from parsers.console_format.line_prefix import SUFFIX, Field, Line, prefix, whole
 from parsers.console_format.line_vectors import put_vectors
 from parsers.lazy_regex import lazy_re
@@ -47,13 +48,10 @@ _BAR = lazy_re(r"%(\|[^|]*\|)")
 _TRAINS = lazy_re(
     r"(?i)\W*(?:train\w*(?: progress)?\W*)?\d+%\|[^|]*\|.*(?:(?:it|step|batch|iter)/s|s/(?:it|step|batch|iter)|\?it)\b"
 )  # preprocessing names itself
-_COUNT = lazy_re(r" ?\[(\d+)\](?:\t| [A-Za-z][\w/]*=)")  # XGBoost, LightGBM; CLU of Flax: [25] train_loss=0.5, epoch=1
 _PREPARES = lazy_re(r"[\d?] ?(?:examples|ex|ba|[kKMG]?i?B|files?|rows?|docs?)/s\b")  # units of data sets and downloads
 _TIMES = {"ms", "us", "µs", "s", "sec", "secs", "seconds"}
 _AND_SECONDS = lazy_re(r" ?\d+(?:\.\d+)?[ms]\b")
 _DRAWN = lazy_re(r"\[[=>.#-]+ +$")  # the drawn part of a bar that writes its count in its middle (pytorch-cifar's progress_bar)
-_PAIR = lazy_re(r"\[ *(\d+), *(\d+)(?:/ *(\d+))?\]")
-_TWO = lazy_re(r"\[ *(\d+) */ *\d+ *\] *\[ *(\d+) */ *(\d+) *\]")
 _LLM_C = {"tel": "test loss", "trl": "train loss", "eval": "hellaswag acc"}
 SKIP = lazy_re(r"(?i)^(?:eta|v_num|remaining(?: time)?|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank)$")
 _TRAINING = {"train", "training", *EVAL}
@@ -74,24 +72,12 @@ def read_line(text: str) -> Line:
     scan = _Scan(line, _tokens(line))
     for i in range(len(scan.tokens)):
         scan.take(i)
-    if "step" not in scan.found and (m := _COUNT.match(body)) is not None:
-        _placed(line, m, ("step",))
-    if not scan.found and (m := _PAIR.match(body)) is not None:  # [epoch, iteration] or [epoch, iteration/iterations]
-        _placed(line, m, ("epoch", "it", "total"))
-    if not line.mode and not line.has("epoch") and (m := _TWO.match(body)) is not None:  # [epoch/epochs][iteration/iterations]
-        line.fields = [f._replace(role="epochs") if f.role == "total" else f for f in line.fields]
-        _placed(line, m, ("epoch", "it", "total"))
+    put_places(line, body, scan.found)
     if line.bar and _PREPARES.search(body) and not any(STRONG.search(t) for t, _ in line.metrics()):
         line.fields = [f._replace(role="skip") if f.role not in {"time", "rank"} else f for f in line.fields]
     put_vectors(line)
     put_labels(line)
     return line
-
-
-def _placed(line: Line, m: re.Match[str], roles: tuple[str, ...]) -> None:
-    """Gives the numbers in a match's groups these roles."""
-    places = {line.body + m.start(g): role for g, role in enumerate(roles, 1)}
-    line.fields = [f._replace(role=places.get(f.start, f.role)) for f in line.fields]
 
 
 def _tokens(line: Line) -> list[Token]:
@@ -184,6 +170,8 @@ class _Scan:
             self._place(where, key, span)
         elif self.keys[i][2] and key.lower() in vocabulary.RANK and not self.line.has("rank"):
             self._add("rank", "", span)
+        elif key[:1] == "(" and first_of_several(key[1:], m.string[m.end() :][:1], self.keys[i + 1 :]):
+            self._metric(i, key[1:], unit)
         elif not key:
             self._add("metric" if _SPEED.fullmatch(unit) and not self.line.bar else "skip", unit, span)
         elif self._is_metric(i, key):

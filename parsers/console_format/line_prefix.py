@@ -30,7 +30,8 @@ _PREFIX = lazy_re(
     rf"|(?P<syslog>(?:{'|'.join(_MONTHS)}) [ \d]\d \d\d:\d\d:\d\d)"
     r"|\[?(?P<md>\d\d/\d\d(?:/\d{4})? \d\d:\d\d:\d\d)(?: [\w.]+)?\]?:?|\[?(?P<unix>1[4-9]\d{8}\.\d+)\]?(?!\w)"
     r"|\[?(?P<compact>(?:19|20)\d{6}[-_ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?!\w)"
-    rf"|\[[\w.-]+\](?= +{_LEVEL} )"  # the thread, as Java's Logback and Log4j write it
+    rf"|\[[\w.-]+\](?= +(?:{_LEVEL}[ :]|\d{{4}}-\d\d-\d\d ))"  # the thread, as Java's Logback and Log4j write it, or the host (ESPnet)
+    rf"|\(\w+:\d+\)(?= {_LEVEL}:)"  # ESPnet: (trainer:714) INFO:
     r"|\[?(?P<day>\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?=[ \]-])|\[titan\]"
     rf"|[0-9a-f]{{8}}(?= (?:\[rank=\d+\] )?\|\| )|\|\|(?: +{_LEVEL}: \[\d+\] [\w.]+:)?(?=\s)"
     rf"|\[ *{_LEVEL}\|[^\]]*\]:?|(?:\[ *)?{_LEVEL}\b *\]?(?::\w*:)?|(?<=\t)[\w./-]+:\d+(?=\t)"

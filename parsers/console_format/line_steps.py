@@ -32,6 +32,7 @@ class Steps:
         self.way = ""  # how the last step was found: named, composed of epoch and iteration, epoch
         self.ways: set[str] = set()
         self.length = 0  # steps of an epoch, where lines tell it
+        self.begun = (0, 0, 0)  # epoch and step from which on epochs have the length of their first line, and that length
         self.laps: dict[int, int] = {}  # epoch -> steps before it, where lines count within their epoch
         self.lap = (-1, -1)  # epoch and count of the last such line
 
@@ -68,7 +69,7 @@ class Steps:
         elif it is not None and epoch is not None and total and (first == "epoch" or below):
             if word and ((self.epoch is not None and epoch > self.epoch and not self.headed) or (below and self.rose)):
                 self.within, self.rose = it <= self.last or self.last < 0, False
-            step, self.way = ((epoch - self.base) * total + it, "composed") if self.within or not word else (it, "named")
+            step, self.way = (self._composed(epoch, it, total, bool(line.mode)), "composed") if self.within or not word else (it, "named")
             self.length = total if (not word or (below and self.within)) and not line.bar else self.length
         elif it is not None:
             step, self.way = (it, "named") if epoch is None or word else (self._laid(epoch, it, self.length), "lap")
@@ -81,6 +82,19 @@ class Steps:
         self.epoch = epoch if epoch is not None else self.epoch
         self.step, self.line = step, n
         return step
+
+    def _composed(self, epoch: int, it: int, total: int, held_out: bool) -> int:
+        """The step of iteration ``it`` of ``total``. Epochs that go on with another number of batches (another batch size after a resume) go on in
+        steps, too; those that fall back are as they were."""
+        since, step, length = self.begun
+        rises = self.epoch is not None and epoch > self.epoch
+        if held_out and not length:
+            return (epoch - self.base) * total + it
+        if epoch < since or not length:
+            self.begun = since, step, length = self.base, 0, total
+        elif rises and total != length and not held_out:
+            self.begun = since, step, length = epoch, step + (epoch - since) * length, total
+        return step + (epoch - since) * total + it
 
     def counts(self, word: str, value: int, n: int) -> None:
         """``batch: 120`` or ``Generation 5`` stands alone above line ``n``, which measures: a batch counts within its epoch."""

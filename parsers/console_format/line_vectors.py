@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from parsers.console_format.grammars import is_measured
 from parsers.console_format.line_prefix import Line
 from parsers.lazy_regex import lazy_re
 
-_NUM = r"(?:np\.float(?:32|64)\()?-?\d{0,9}\.?\d{1,9}(?:[eE][+-]?\d{1,3})?\)?"
+_NUM = r"(?:np\.float(?:32|64)\()?+-?+(?:\d{1,9}+(?:\.\d{0,19}+)?+|\.\d{1,19}+)(?:[eE][+-]?\d{1,3}+)?+\)?+"
 _LIST = lazy_re(
     rf"(?<![\w./-])(?P<name>[A-Za-z][\w./-]*+(?: [A-Za-z][\w./-]*+){{0,2}})['\"]?\s?[:=]?\s?\[(?P<list>\s?{_NUM}(?:,\s?|\s){_NUM}(?:(?:,\s?|\s){_NUM}){{0,14}}\s?)\](?!\w)"
 )
+_OF_CLASSES = lazy_re(r"(?i)\b(?:dice|m?iou|jaccard)\b")
 _FRACTION = lazy_re(r"\d\.\d|[\s,(]\.\d")
 # the rates of parameter groups, of which the first is the one; constants of an optimizer; sizes, samples and times
 _OTHERS = lazy_re(
@@ -19,7 +19,7 @@ _OTHERS = lazy_re(
 
 def put_vectors(line: Line) -> None:
     """Gives the numbers of lists the name of the list and their index (as lists of JSON have it), in a line that names its place, or where the
-    name says what was measured (nnU-Net: a line of its own below its epoch)."""
+    name says that each is of a class (nnU-Net: a line of its own below its epoch); other lists may be a history."""
     if "[" not in line.text:
         return
     placed = any(f.role in {"step", "it", "epoch"} for f in line.fields)
@@ -29,6 +29,6 @@ def put_vectors(line: Line) -> None:
         free = (
             _FRACTION.search(f" {m['list']}") is not None and len(own) > 1 and all(line.fields[i].role in {"skip", "metric"} for i in own)
         )
-        if free and (placed or is_measured(m["name"])) and not _OTHERS.search(m["name"]):
+        if free and (placed or _OF_CLASSES.search(m["name"])) and not _OTHERS.search(m["name"]):
             for place, i in enumerate(own):
                 line.fields[i] = line.fields[i]._replace(role="metric", tag=f"{m['name']}/{place}")

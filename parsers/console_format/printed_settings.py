@@ -47,6 +47,8 @@ _OF_TRAINING = lazy_re(
     r"(?i)(?:base_?|peak_?|max_?)?(?:lr|learning[ _]?rate|eta0?)|(?:train_?)?batch(?:[ _]?size)?|bs|optim(?:izer)?|weight[ _]?decay|wd|momentum|dropout|"
     r"(?:num[ _]?)?epochs|warmup\w*|seed"
 )
+_WORD = lazy_re(r"[A-Za-z]+")
+_OPTIMIZERS = {"sgd", "nag", "adam", "adamw", "adamax", "nadam", "radam", "adagrad", "adadelta", "rmsprop", "adafactor", "lamb", "lars", "lion", "muon", "lbfgs"}  # fmt: skip
 _SAYS_CONFIG = lazy_re(r"^\s*\[config\] (?=[\w.-]+: )")  # Marian
 _BULLET = lazy_re(r"^\s*+(?:(?:\|\s+)?[>*•-]\s+)+")
 _SCORE = lazy_re(r"(?i)(?:^|[\W_])(?:m?io_?u|dice|fid(?:\d+k)?)(?:[\W_]|$)")
@@ -162,7 +164,10 @@ def listed(text: str) -> list[tuple[str, object]]:
     found = [_ENTRY.search(p) or (_IN_WORDS.match(p) if commas else None) for p in map(str.strip, pieces)]
     pairs = [(m["key"].lstrip("-"), value_of(m["value"])) for m in found if m is not None]
     told = any(_OF_TRAINING.fullmatch(key) for key, _ in pairs) and not any(is_measured(key) for key, _ in pairs)
-    return pairs if told and len(pairs) > 2 and 2 * len(pairs) >= len(pieces) else []
+    if not told or len(pairs) < 3 or 2 * len(pairs) < len(pieces):
+        return []
+    named = [w for w in _WORD.findall(text) if w.lower() in _OPTIMIZERS]  # "# train: sgd lr=0.1", "optim: adam lr=0.4"
+    return [("optimizer", named[0]), *pairs] if len(named) == 1 and not any("optim" in key.lower() for key, _ in pairs) else pairs
 
 
 def is_result(key: str, value: object) -> bool:

@@ -95,11 +95,12 @@ def tags(names: Sequence[str], path: Path, metrics: Sequence[int]) -> list[str]:
         result = [n.rsplit(" - ", 1)[-1] for n in result]
     parts = path.with_suffix("").parts
     numbers = [i for i in metrics if plain(result[i]) not in AXES]
-    if len(numbers) == 1:
+    if parts[-1] in _CATBOOST and path.suffix.lower() == ".tsv":
+        for i in numbers:
+            result[i] = f"{_CATBOOST[parts[-1]]}/{result[i]}"
+    elif len(numbers) == 1:
         dvc = next((k for k in range(len(parts) - 2) if parts[k : k + 2] == ("plots", "metrics")), None)
-        if parts[-1] in _CATBOOST and path.suffix.lower() == ".tsv":
-            result[numbers[0]] = f"{_CATBOOST[parts[-1]]}/{result[numbers[0]]}"
-        elif dvc is not None and path.suffix.lower() == ".tsv":
+        if dvc is not None and path.suffix.lower() == ".tsv":
             result[numbers[0]] = "/".join(parts[dvc + 2 :])
         elif path.suffix.lower() == ".plx":  # Polyaxon: events/metric/<tag>.plx, resources/metric/<tag>.plx of the machine
             result[numbers[0]] = ("system/" if "resources" in parts[-3:] else "") + parts[-1].replace("__", "/")

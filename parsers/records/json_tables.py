@@ -43,7 +43,7 @@ def tables(value: Any, name: str, rest: list[Leaf], stem: str, depth: int = 0) -
     if not isinstance(value, dict) or depth > 20 or not value:
         rest.append((name or stem, value, None))
         return
-    for found in (_sacred(value), _by_step(value, name or stem), _series(value, name, stem)):
+    for found in (_sacred(value), _catboost(value), _by_step(value, name or stem), _series(value, name, stem)):
         if found is not None:
             rows, others = found
             yield name, rows
@@ -98,6 +98,27 @@ def _sacred(value: dict[str, Any]) -> Found | None:
         for i, (step, x) in enumerate(zip(series["steps"], series["values"], strict=False)):
             rows.append({"step": step, "timestamp": seconds(times[i]) if i < len(times) else None, name: x})
     return rows, {}
+
+
+def _catboost(value: dict[str, Any]) -> Found | None:
+    """{"meta": {"learn_metrics": [{"name": "Logloss"}, ...], "test_metrics": [...]}, "iterations": [{"iteration": 0, "learn": [0.5, ...], "test": [...]}]}"""
+    meta, rows = value.get("meta"), value.get("iterations")
+    if not isinstance(meta, dict) or not isinstance(rows, list) or not all(isinstance(r, dict) for r in rows):
+        return None
+    named: dict[str, list[str]] = {}
+    for key in ("learn_metrics", "test_metrics"):
+        listed = meta.get(key)
+        if not isinstance(listed, list) or not all(isinstance(m, dict) and isinstance(m.get("name"), str) for m in listed):
+            return None
+        named[key] = [m["name"] for m in listed]
+    found = []
+    for r in rows:
+        row: dict[str, Any] = {"iteration": r.get("iteration")}
+        for key, x in r.items():
+            of, data = (named["learn_metrics"], "train") if key == "learn" else (named["test_metrics"], key)
+            row |= {f"{data}/{n}": v for n, v in zip(of, x, strict=False)} if isinstance(x, list) else {}
+        found.append(row)
+    return found, {k: v for k, v in value.items() if k not in ("meta", "iterations")} | {"parameters": meta.get("parameters")}
 
 
 def _by_step(value: dict[str, Any], name: str) -> Found | None:

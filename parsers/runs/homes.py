@@ -18,7 +18,7 @@ LONGEST = 200  # bytes of an id; a folder's name may have 255
 
 _PART = lazy_re(
     r"(?i)(train(ing)?|val(id(ation)?)?|eval(uation)?|test|dev|holdout|logs?|tb(oard)?|tensorboard(_?logs?)?|events?|summar(y|ies)"
-    r"|metrics?|resources|files|artifacts|output|checkpoints?|ckpts?|weights|plots|plots/metrics|wandb|mlruns|scalars|vis_data|stats|results|reports?"
+    r"|metrics?|resources|files|artifacts|output|checkpoints?|ckpts?|weights|plots|plots/metrics|wandb|mlruns|scalars|vis_data|catboost_info|stats|results|reports?"
     r"|(checkpoint|ckpt|iter|step|epoch|global_step)[-_=]?\d.*|mp_rank_\d+|rank[-_]?\d+|worker[-_]?\d+|node[-_]?\d+|\d+\.\d+|\.hydra|tmp-checkpoint.*)"
 )
 _SPLIT_FOLDER = lazy_re(r"(?i).*[_-](train|val|valid|validation|eval|test)$")  # add_scalars writes Loss_train/, Loss_val/

@@ -130,6 +130,8 @@ def test_catboost_has_a_file_for_each_set(tmp_path: Path) -> None:
     assert read(tmp_path, rows, "learn_error.tsv").series("train/Logloss") == [(0, 0.69), (1, 0.68)]
     assert read(tmp_path, rows, "test_error.tsv").series("test/Logloss") == [(0, 0.69), (1, 0.68)]
     assert read(tmp_path, rows, "error.tsv").series("Logloss") == [(0, 0.69), (1, 0.68)]
+    several = read(tmp_path, "iter\tF1\tLogloss\n0\t0.5\t0.69\n1\t0.6\t0.68\n", "test_error.tsv")
+    assert several.series("test/F1") == [(0, 0.5), (1, 0.6)] and several.series("test/Logloss") == [(0, 0.69), (1, 0.68)]
 
 
 def test_web_exports_of_wandb_and_tensorboard(tmp_path: Path) -> None:

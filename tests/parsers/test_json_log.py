@@ -54,6 +54,17 @@ def test_a_table_in_json_is_known_whatever_its_extension(tmp_path: Path, name: s
     assert len(read(tmp_path / name, json.dumps({"loss": [1.0, 0.5], "val_loss": [1.5, 1.25]}, indent=1)).metrics) == 4
 
 
+def test_catboost_names_the_columns_of_its_rows_above_them(tmp_path: Path) -> None:
+    meta = {"learn_metrics": [{"name": "Logloss"}], "test_metrics": [{"name": "Logloss"}, {"name": "AUC"}]}
+    rows = [{"learn": [0.5 / i], "iteration": i, "test": [0.6 / i, 0.25 * i]} for i in (1, 2)]
+    found = read(tmp_path / "catboost_training.json", {"meta": meta, "iterations": rows})
+    assert points(found) == {
+        (i, t, v) for i in (1, 2) for t, v in (("train/Logloss", 0.5 / i), ("test/Logloss", 0.6 / i), ("test/AUC", 0.25 * i))
+    }
+    other = read(tmp_path / "other.json", {"meta": {"learn_metrics": "Logloss"}, "iterations": rows})
+    assert not any(t.startswith("train/") for _, t, _ in points(other))
+
+
 @pytest.mark.parametrize(
     "text", ['{"betas": [0.9, 0.95], "lr": 0.1}\nstep 1 loss 2.5\nstep 2 loss 2.4\n', '[{"lr": 0.1}]\nstep 1 loss 2.5\n']
 )

@@ -31,6 +31,7 @@ def test_a_list_of_fractions_is_read_by_its_index(text: str, found: dict[str, fl
         "step 20 loss 4.5 lr [0.1, 0.01] betas [0.9, 0.999]",  # of parameter groups, and of the optimizer
         "loss weights [0.5, 0.5]",  # at no step
         "step 20 out [0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1.0 1.1 1.2 1.3 1.4 1.5 1.6 1.7]",  # a tensor that was printed
+        "loss [" + 60 * "0.123456789 " + "...",  # and cut: it took minutes
     ],
 )
 def test_other_lists_are_not(text: str) -> None:

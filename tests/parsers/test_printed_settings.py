@@ -25,7 +25,8 @@ def told(tmp_path: Path, head: str, training: str = TRAINING) -> dict[str, objec
         ("trainer:fit - hyperparameters: optimizer=sgd, lr=0.1, accum=2", {"optimizer": "sgd", "lr": 0.1, "accum": 2}),
         (">>>>> lr: 0.002, batch_size: 32, scaler: standard", {"lr": 0.002, "batch_size": 32, "scaler": "standard"}),
         ("--lr=0.004 --clip=5.0 --layers=6", {"lr": 0.004, "clip": 5.0, "layers": 6}),
-        ("# asr: sgd lr=0.05 clip=0.0 reduction=sum", {"lr": 0.05, "clip": 0.0, "reduction": "sum"}),
+        ("# asr: sgd lr=0.05 clip=0.0 reduction=sum", {"optimizer": "sgd", "lr": 0.05, "clip": 0.0, "reduction": "sum"}),
+        ("optim: adam lr=0.4 batch_size=16 max_epoch=14", {"optimizer": "adam", "lr": 0.4, "batch_size": 16, "max_epoch": 14}),
         ("CartPole, 8 envs, lr 0.015, gamma 0.98, entropy bonus 0.01", {"lr": 0.015, "gamma": 0.98, "entropy bonus": 0.01}),
         (
             "| batch_size B          | 12      |\n| learning rate (LR)    | 3.0e-04 |\n| num_parameters | 174144 |",

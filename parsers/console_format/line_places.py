@@ -1,0 +1,34 @@
+"""Places of the run that a line names by its form alone: ``[25] loss=0.5``, ``[3, 2000/12500]``, ``[3/25][50/1583]``, ``3epoch:train:1-50batch:``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from parsers.console_format.line_prefix import Field, Line
+from parsers.lazy_regex import lazy_re
+
+_COUNT = lazy_re(r" ?\[(\d+)\](?:\t| [A-Za-z][\w/]*=)")  # XGBoost, LightGBM; CLU of Flax: [25] train_loss=0.5, epoch=1
+_PAIR = lazy_re(r"\[ *(\d+), *(\d+)(?:/ *(\d+))?\]")
+_TWO = lazy_re(r"\[ *(\d+) */ *\d+ *\] *\[ *(\d+) */ *(\d+) *\]")
+_BEHIND = lazy_re(r"(?:^|(?<=\s))(?P<epoch>\d{1,6})epoch(?::\w+:(?:\d+-)?(?P<it>\d+)batch)?(?=[: ])")  # ESPnet: 3epoch:train:1-50batch
+
+
+def put_places(line: Line, body: str, found: Mapping[str, int]) -> None:
+    """Gives such numbers their roles; ``found``: what words already say of the place."""
+    if "step" not in found and (m := _COUNT.match(body)) is not None:
+        _placed(line, m, ("step",))
+    if not found and (m := _PAIR.match(body)) is not None:  # [epoch, iteration] or [epoch, iteration/iterations]
+        _placed(line, m, ("epoch", "it", "total"))
+    if not line.mode and not line.has("epoch") and (m := _TWO.match(body)) is not None:  # [epoch/epochs][iteration/iterations]
+        line.fields = [f._replace(role="epochs") if f.role == "total" else f for f in line.fields]
+        _placed(line, m, ("epoch", "it", "total"))
+    if not found and "epoch" in body and (m := _BEHIND.search(body)) is not None:
+        named = [Field(role, "", *(line.body + i for i in m.span(role))) for role in ("epoch", "it") if m[role]]
+        line.fields = sorted([*line.fields, *named], key=lambda f: f.start)
+
+
+def _placed(line: Line, m: re.Match[str], roles: tuple[str, ...]) -> None:
+    """Gives the numbers in a match's groups these roles."""
+    places = {line.body + m.start(g): role for g, role in enumerate(roles, 1)}
+    line.fields = [f._replace(role=places.get(f.start, f.role)) for f in line.fields]

@@ -1,0 +1,57 @@
+"""Steps that the form of a console line tells, and epochs whose number of batches changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from parsers.console_format.line_numbers import read_line
+from tests.parsers.test_console_tables import series
+
+
+def test_epochs_and_ranges_of_batches_as_espnet_writes_them(tmp_path: Path) -> None:
+    at = "[node1] 2026-01-02 10:00:0{} (trainer:7{}4) INFO: "
+    text = "".join(
+        at.format(e, e) + f"{e}epoch:train:{b - 9}-{b}batch: iter_time=0.25, loss_ctc={loss}, optim0_lr0=1.000e-04\n" * 1
+        + (at.format(e, e) + f"{e}epoch results: [train] loss_ctc=4.5, [valid] loss_ctc={loss - 0.5}, cer_ctc=0.5\n") * (b == 20)
+        for e, b, loss in ((1, 10, 9.5), (1, 20, 8.5), (2, 10, 7.5), (2, 20, 6.5))
+    )  # fmt: skip
+    found = series(tmp_path, text)
+    assert found["loss_ctc"] == [(10, 9.5), (20, 8.5), (30, 7.5), (40, 6.5)]
+    assert found["valid loss_ctc"] == [(20, 8.0), (40, 6.0)]
+    assert not {"trainer", "node1"} & found.keys()
+
+
+def test_epochs_that_go_on_with_another_number_of_batches_go_on_in_steps(tmp_path: Path) -> None:
+    line = "Train: {} [{:>4}/{} ({}%)]  Loss: {:.3f}\n"
+    text = "".join(line.format(e, i, n, 100 * i // n, 9 - e) for e, n in ((0, 40), (1, 40), (2, 4), (3, 4)) for i in (0, n - 1))
+    assert [step for step, _ in series(tmp_path, text)["Loss"]] == [0, 39, 40, 79, 80, 83, 84, 87]
+
+
+def test_epochs_that_fall_back_are_where_they_were(tmp_path: Path) -> None:
+    text = "".join(f"Train: {e} [{i}/40]  Loss: {9 - e}.5\n" for e in (0, 1, 2, 1, 2) for i in (0, 20))
+    assert [step for step, _ in series(tmp_path, text)["Loss"]] == [0, 20, 40, 60, 80, 100, 40, 60, 80, 100]
+
+
+def test_an_evaluation_of_other_batches_moves_no_epoch(tmp_path: Path) -> None:
+    text = "".join(f"Train: {e} [{i}/40]  Loss: {9 - e}.5\n" * (m == 40) + f"Val: {e} [{i}/8]  Loss: 1.5\n" * (m == 8) for e in (0, 1, 2) for i, m in ((0, 40), (20, 40), (4, 8)))  # fmt: skip
+    assert [step for step, _ in series(tmp_path, text)["Loss"]] == [0, 20, 40, 60, 80, 100]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("====> Epoch: 1 Average loss: 3.5  (rec 3.25, kld 0.25, beta 2.0)", {"Average loss": 3.5, "rec": 3.25, "kld": 0.25, "beta": 2.0}),
+        ("step 3 | loss 4.5 (ce 4.25, aux 0.25)", {"loss": 4.5, "ce": 4.25, "aux": 0.25}),
+        ("step 3 | acc 0.5 (best 0.75)", {"acc": 0.5}),  # where the best was is no measurement of this step
+    ],
+)
+def test_parts_that_are_named_in_brackets(text: str, found: dict[str, float]) -> None:
+    assert dict(read_line(text).metrics()) == found
+
+
+def test_arrows_in_front_compare_nothing(tmp_path: Path) -> None:
+    text = "".join(f"Train Epoch: {e} [{i}/800 (0%)]\tLoss: {5 - e}.5\n" for e in (1, 2) for i in (0, 400)) + "====> Test set loss: 2.25\n"
+    assert series(tmp_path, text)["Test set loss"] == [(1200, 2.25)]
+    assert "loss" not in series(tmp_path, "Train Epoch: 1 [0/800 (0%)]\tLoss: 5.5\nif x == 3 loss = 2.5\n", "b.log")
