@@ -19,6 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from parsers import arrow, clocks, compressed, formats, plugins, rank_names, secrets, shown
+from parsers.records import still_steps
+from parsers.records.vocabulary import EPOCH_STEPS
 from parsers.runs import assemble, launches, split_runs
 from parsers.tables import HEAD_BYTES, Gap, Note, Run, Source, relative, table_of
 from parsers.unclaimed import describe, is_report, sampled
@@ -101,6 +103,8 @@ def _parsed(parser: ModuleType, path: Path, rel: str, size: int) -> assemble.Fil
     except Exception as e:  # our mistake, not the file's; what was read before it stands
         what = f"the {name_of(parser)} parser broke off: {type(e).__name__}: {e}"
         gaps.append(Gap("byte 0", secrets.mask_text(what)[:300], None, rel))
+    if "metrics" in batches and EPOCH_STEPS not in "".join(notes) and (again := still_steps.counted(batches["metrics"])) is not None:
+        batches["metrics"], notes = again, [*notes, still_steps.NOTE]
     if (rank := rank_names.number(rel)) is not None:
         batches = {table: [_of_rank(b, rank) for b in found] for table, found in batches.items()}
     source = Source(rel, name_of(parser), size, records, unit=getattr(parser, "AT", "line"), note="; ".join(notes), clock=clock)

@@ -1,0 +1,33 @@
+"""Steps that never move: ``add_scalar`` without its step, a counter that nobody raised, updates that were all skipped. Rows are counted in their place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from parsers import arrow
+
+_LEAST = 10  # rows of one metric, as those of a summary or of a table of classes at one step are not
+NOTE = "the step never moves, so that rows are counted instead"
+
+
+def counted(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch] | None:
+    """The metric rows of a file with each metric's rows (of each rank) counted from 0, where all have one step; else None."""
+    named = [arrow.values(b["step"])[arrow.present(b["step"])] for b in batches]
+    if len({int(x) for s in named if len(s) for x in (s.min(), s.max())}) != 1:
+        return None
+    before: Counter[tuple[str, int]] = Counter()
+    found = []
+    for b in batches:
+        code, tags = arrow.codes(b["tag"])
+        rank = arrow.filled(b["rank"], -1).astype(np.int64)
+        place = np.zeros(len(code), np.int64)
+        for i, r in {*zip(code.tolist(), rank.tolist(), strict=True)}:
+            rows = np.flatnonzero((code == i) & (rank == r))
+            place[rows] = before[tags[i], r] + np.arange(len(rows))
+            before[tags[i], r] += len(rows)
+        found.append(arrow.with_column(b, "step", arrow.numbers(place)))
+    return found if max(before.values()) >= _LEAST else None
