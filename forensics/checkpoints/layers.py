@@ -14,7 +14,7 @@ from statistics import median
 
 from forensics.checkpoints.age import counters
 from forensics.checkpoints.describe import Checkpoint
-from forensics.checkpoints.looks import WEIGHTS, Found, Measured, finding, gain, is_matrix, kin, measured, others, rms
+from forensics.checkpoints.looks import WEIGHTS, Found, Measured, finding, gain, is_matrix, kin, of_weights, others, rms
 from forensics.run.robust import SIGMA
 from parsers.lazy_regex import lazy_re
 
@@ -41,7 +41,7 @@ def empty(c: Checkpoint) -> Iterator[Found]:
     """Matrices of zeros, and norm layers whose weights are zero where their kin have not lost theirs."""
     if young(c):
         return
-    weights = measured(c, *WEIGHTS)
+    weights = of_weights(c, *WEIGHTS)
     zero = [t for t, s in weights if is_matrix(t) and s.zeros == s.count and not ZEROS_MEANT.search(t.name)]
     norms = [(t, s) for t, s in weights if len(t.shape) == 1 and t.name.lower().endswith(".weight") and NORM.search(t.name)]
     alive = {kin(t.name) for t, s in norms if s.zeros < s.count}
@@ -57,7 +57,7 @@ def alike(c: Checkpoint) -> Iterator[Found]:
     if young(c):
         return
     found: dict[str, str] = {}
-    weights = measured(c, "weight", "master")
+    weights = of_weights(c, "weight", "master")
     for t, s in weights:
         constant = s.std <= 1e-6 * s.absmax and s.absmax > 0  # the sums' own error
         if (constant or s.parallel) and is_matrix(t) and not s.nonfinite and s.zeros <= 0.5 * s.count and not FIXED.search(t.name):
@@ -74,7 +74,7 @@ def alike(c: Checkpoint) -> Iterator[Found]:
 def scale(c: Checkpoint) -> Iterator[Found]:
     """A layer far out of scale beside its kin, or where it has none beside all others."""
     groups: defaultdict[str, list[Measured]] = defaultdict(list)
-    matrices = [(t, s) for t, s in measured(c, "weight") if is_matrix(t) and s.squares > 0]
+    matrices = [(t, s) for t, s in of_weights(c, "weight") if is_matrix(t) and s.squares > 0]
     for t, s in matrices:
         groups[kin(t.name)].append((t, s))
     found = []
@@ -99,7 +99,7 @@ def scale(c: Checkpoint) -> Iterator[Found]:
 def drowned(c: Checkpoint) -> Iterator[Found]:
     """Biases and norms that shift or stretch all units alike, beyond anything that the others hold: the layer says one thing only."""
     for what in (".bias", ".weight"):
-        vectors = [(t, s) for t, s in measured(c, "weight") if len(t.shape) == 1 and t.count >= 4 and t.name.endswith(what)]
+        vectors = [(t, s) for t, s in of_weights(c, "weight") if len(t.shape) == 1 and t.count >= 4 and t.name.endswith(what)]
         inner = vectors if what == ".weight" else vectors[:-1]  # the last bias may be the mean of what is predicted
         for t, s in inner if len(vectors) >= LEAST_TYPES else []:
             largest = max(u.absmax for x, u in vectors if x is not t)

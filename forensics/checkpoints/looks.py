@@ -55,6 +55,20 @@ def is_state(name: str) -> bool:
     return _STATE.search(name) is not None
 
 
+_OPTIMIZERS = lazy_re(r"(?i)(^|[.:/])optimi[sz]er\w*/")
+
+
+def of_weights(c: Checkpoint, *roles: str) -> list[Measured]:
+    """The same without what an optimizer keeps under a name that tells no role: Keras numbers its moments, ``optimizer/vars/10``."""
+    return [(t, s) for t, s in measured(c, *roles) if not _OPTIMIZERS.search(t.name)]
+
+
+def moments_of(c: Checkpoint) -> list[Measured]:
+    """Whatever an optimizer remembers of each parameter, by its role or by its name alone."""
+    named = [(t, s) for t, s in measured(c, *WEIGHTS, "buffer", "other") if _OPTIMIZERS.search(t.name) or is_state(t.name)]
+    return [(t, s) for t, s in (*measured(c, *MOMENTS), *named) if t.count > 1]
+
+
 def kin(name: str) -> str:
     """The name without its numbers: what all layers of one kind share."""
     return re.sub(r"\d+", "#", name)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from forensics.checkpoints.age import Counters, counters
 from forensics.checkpoints.describe import Checkpoint, plain_name
-from forensics.checkpoints.looks import TABLES, Found, Measured, finding, kin, measured, others, parameters
+from forensics.checkpoints.looks import TABLES, Found, Measured, finding, kin, measured, of_weights, others, parameters
 from parsers.checkpoints.contents import Tensor
 from parsers.checkpoints.value_stats import Stats
 
@@ -29,7 +29,7 @@ def units(c: Checkpoint) -> Iterator[Found]:
     if n.optimizer is not None and n.optimizer < SETTLED:
         return
     dead = [told for t, s in measured(c, "exp_avg_sq") if (told := _lines(names.get(t.name, t.name), t, s))]
-    bare = [told for t, s in measured(c, "weight") if not TABLES.search(t.name) and (told := _lines(t.name, t, s))]
+    bare = [told for t, s in of_weights(c, "weight") if not TABLES.search(t.name) and (told := _lines(t.name, t, s))]
     if dead:
         _, name, lines = max(dead)
         steps = f" in {n.optimizer} steps" if n.optimizer else ""

@@ -149,7 +149,8 @@ def _without(run: Run, found: list[Row], starts: list[int]) -> Iterator[Finding]
     if empty:
         title = f"The optimizer state is empty in the checkpoint of step {empty[0][0].step}: resuming from it resets the optimizer moments"
         yield _finding(run, Facts("optimizer_empty"), title, (empty[0][0].step, empty[-1][0].step), empty)
-    if not any(c.kind == "full" for c, _ in found):
+    if not any(c.kind in ("full", "optimizer") for c, _ in found):
+        yield from _went_on_without(run, found)
         return
     bare = [(c, n) for c, n in found if c.kind == "weights"]
     if not bare:
@@ -160,6 +161,22 @@ def _without(run: Run, found: list[Row], starts: list[int]) -> Iterator[Finding]
     title += f"; the run went on from that of step {begun[0]}" if begun else ""
     steps = (bare[0][0].step, bare[-1][0].step)
     yield _finding(run, Facts("optimizer_missing", resumed=begun), title, steps, found, "warning" if begun else "info")
+
+
+def _went_on_without(run: Run, found: list[Row]) -> Iterator[Finding]:
+    """A launch that goes on right behind a folder of the Trainer's (trainer_state.json counts its steps) that holds weights and nothing of what training
+    needs, as save_only_model leaves it: neither optimizer nor schedule nor random numbers. Who deletes the optimizer for its size leaves the others."""
+    begins = [(a["steps"][0], run.attempts[k]["span"].interval) for k, a in enumerate(run.attempts[1:]) if a.get("steps")]
+    for c, _ in found:
+        step, home = c.step or 0, c.path
+        kept = [f for rule in ("*optim*", "sched*", "rng_state*", "global_step*", "*.distcp") for f in home.glob(rule)]
+        if c.kind != "weights" or not (home / "trainer_state.json").is_file() or kept:
+            continue
+        if begun := [s for s, interval in begins if 0 <= s - step <= max(interval, 1)]:
+            title = f"{run_saves.name(c, run)}, from which the run goes on at step {begun[0]}, holds weights and no optimizer, schedule or random state: "
+            title += "the moments begin anew"
+            yield _finding(run, Facts("optimizer_missing", resumed=[step]), title, (step, begun[0]), found)
+            return
 
 
 def _finding(

@@ -130,7 +130,7 @@ def detect(run: Run) -> Iterator[Finding]:
                 evidence.table("by dataset", ["tag", "first", "best", "last"], table),
             )
             unlearnt = [v for j, o in enumerate(sets) if j != i and (v := _before_learning(o.cost)) is not None]
-            gone = bool(unlearnt) and x[best] < min(unlearnt) and end > max(unlearnt)
+            gone = bool(unlearnt) and x[best] < min(unlearnt) and end >= max(unlearnt)  # of no hits, none are fewer
             facts = Facts(s.tag, rise, first, len(others), s.interval)
             severity = "warning" if gone else "info"
             yield evidence.on_rows(s, (rows[best], rows[-1]), facts, title, severity, *shown, key=f"{first}-{i}")
@@ -145,11 +145,13 @@ def _told(others: int) -> str:
 def _before_learning(x: np.ndarray) -> float | None:
     """What another set costs before it is learnt: its first value, where it comes to less than half of it; of hits, to twice as many."""
     first, best = float(x[0]), float(x.min())
-    learnt = best < HALF * first if first > 0 else best < first / HALF < 0
+    learnt = best < HALF * first if first > 0 else best < first / HALF
     return first if learnt else None
 
 
 def _change(other: Set, since: int) -> float | None:
-    """Relative change of another set over the same steps; above zero: worse."""
+    """Relative change of another set over the same steps, in points of hits where there were none; above zero: worse."""
     x = other.cost[other.series.step[other.rows] >= since]
-    return float((np.median(x[-3:]) - x[0]) / abs(x[0])) if len(x) >= BACK and x[0] else None
+    if len(x) < BACK or (not x[0] and other.series.name != "acc.eval"):
+        return None
+    return float((np.median(x[-BACK:]) - x[0]) / (abs(x[0]) or 1.0))

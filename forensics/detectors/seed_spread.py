@@ -6,7 +6,7 @@ What it sees
 How it decides
     Compares the last levels (medians of the last tenth, or fifth) of the training loss, or of the evaluation loss, between the runs of
     a group. It fires when the farthest two differ by more than 40 % and by three times what the noise inside a run explains,
-    and by more than half a percent of what the loss has fallen by. Of policies, whose losses say little, it compares what the reward
+    and by more than half a percent of what the loss has fallen by, or a tenth of that in its logarithm. Of policies, whose losses say little, it compares what the reward
     gained from the first tenth to the last: it fires when the farthest two gains differ by half of the larger one, and by as much noise.
 
 Cannot tell
@@ -36,6 +36,7 @@ NEEDS: list[str] = []
 INPUTS = ["runs"]
 APART = math.log(1.4)  # measured, not critical: 27 % and 60 % apart tell the same groups, no healthy one (docs/thresholds.md)
 TRIFLE = 0.005  # of what the loss has fallen by; unit: as of a spike (loss_spike), for near zero small is large as a share
+TENTH = 0.1  # unit: of all that it had gained, as in train_eval_gap; six seeds of a healthy recipe that end near zero differ by a fifteenth
 # unit: half of what another seed gained; Henderson et al. (arXiv 1709.06560, figure 5) part the seeds of one recipe by as much
 HALF = 0.5
 LEAST = 30  # bound: rewards, of which a tenth are three
@@ -70,7 +71,10 @@ def detect(run: Run) -> Iterator[Finding]:
         known.sort(key=lambda k: k[1])
         apart = math.log(known[-1][1] / known[0][1])
         error = math.hypot(known[0][2] / known[0][1], known[-1][2] / known[-1][1])
-        if apart <= APART or apart <= ERRORS * error or known[-1][1] - known[0][1] < TRIFLE * _fallen(known[-1][0], name):
+        first = _first(known[-1][0], name)
+        if apart <= APART or apart <= ERRORS * error or known[-1][1] - known[0][1] < TRIFLE * (first - known[-1][1]):
+            continue
+        if apart < TENTH * math.log(first / known[-1][1]):  # in the logarithm, by which a loss near zero falls
             continue
         title = f"{len(known)} runs that differ only in the seed end between {known[0][1]:.4g} and {known[-1][1]:.4g} ({name})"
         rows = [[r.id, f"{last:.4g}", f"{noise:.2g}"] for r, last, noise in known]
@@ -104,11 +108,12 @@ def gain(run: Run) -> tuple[float, float] | None:
     return float(np.median(x[-n:]) - np.median(x[:n])), math.sqrt(2) * error_of_median(noise, n)
 
 
-def _fallen(run: Run, name: str) -> float:
-    """What the metric of a run has fallen by."""
+def _first(run: Run, name: str) -> float:
+    """Where the metric of a run began: its first level, or its first value where it falls from there."""
     s = series(run, name)
-    x = s.value[s.usable] if s is not None else np.zeros(0)
-    return float(np.median(x[:3]) - np.median(x[-3:])) if len(x) else 0.0
+    assert s is not None
+    x = s.value[s.usable]
+    return float(max(np.median(x[:3]), x[0] if x[0] > x[1] > x[2] else -np.inf, x[-1]))
 
 
 def smallest_effect(run: Run) -> str:

@@ -15,6 +15,7 @@ from parsers.tables import Run
 DEFAULT_LABELS = 2  # unit: LABEL_0 and LABEL_1 of transformers' PretrainedConfig
 LEVEL = 15  # statistical: values that a level of the training loss is the median of, which is off by a third of a noise
 FIFTHS = 5  # a fifth of the evaluations: the word "last" in plain English
+FEW = 3  # bound: evaluations of which the last one is the best, and better than all before; without a trend one of all is once in as many
 
 
 def evaluations(run: Run, name: str = "loss.eval") -> tuple[Ints, Floats]:
@@ -28,7 +29,7 @@ def improves_after(run: Run, step: int) -> str:
     of its terms, harder data."""
     at, x = evaluations(run)
     after, before = x[at > step], x[at <= step]
-    last = len(after) // FIFTHS
+    last = max(len(after) // FIFTHS, int(len(after) >= FEW))
     if not last or x[-last:].min() > x.min() or np.median(after[-last:]) >= min(before.min(initial=math.inf), float(after[0])):
         return ""
     return f"the evaluation loss goes on falling, from {(before[-1] if len(before) else after[0]):.4g} to {after.min():.4g}"

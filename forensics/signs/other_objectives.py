@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from forensics.case import Finding
-from forensics.detectors import divergence, loss_spike
-from forensics.run import settings
 from forensics.run.loss_terms import of_a_loss
-from forensics.run.metrics_in_words import both_levels, moved_from, probability, stays_from, together, worded
+from forensics.run.metrics_in_words import both_levels, moved_from, probability, stays_from, worded
 from forensics.run.scores import scores
 from forensics.run.series import Series, parts, series
-from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 
 SURE = 0.99  # a discriminator that is right with this probability has a loss below -2 ln(0.99) = 0.02
 A_QUARTER = 0.25  # bound: of the run, in which a generator without a gradient learns nothing; the first epochs of sound training are less
@@ -50,8 +46,6 @@ EFFECTS = {
 DIVERSITY = r"\b(diversity|div|pairwise (distance|dist|lpips)|distinct|coverage)\b(?!.*\bloss)"
 KL_TERM = r"\b(kl|kld|kldiv|kl div(ergence)?)\b(?!.*\b(weight|coef|coeff|beta|scale)\b)"
 RECONSTRUCTION = r"\b(recon|reconstruction|rec|nll|mse|bce)\b"
-KL_WEIGHT = r"\b(kl|kld|beta)\b.*\b(weight|coef|coeff|beta|scale|anneal(ing)?)\b|^(train[ /])?(beta|anneal(ing)?( factor| weight)?)$"
-KL_KEYS = "kl_anneal kl_annealing kl_anneal_steps kl_warmup kl_warmup_steps kl_weight_schedule kl_start beta_anneal beta_start beta_warmup anneal_steps"
 BALANCE = r"\b(balance|balancing|load balanc\w*|aux|router|moe)\b.*\bloss\b|\bloss\b.*\b(balance|balancing|load|router|moe)\b"
 ROUTED = r"\b(router|routing|gate|gating|moe|experts?|load)\b.*\bentropy\b"
 LARGEST_LOAD = r"\b(max|largest|top)\b.*\bexperts?\b.*\b(load|share|frac|fraction)\b"
@@ -127,57 +121,6 @@ def kl_term_vanished(s: Symptoms) -> Sign:
         middle, end = float(np.median(y[len(y) // 2 :][:5])), both_levels(rest)[1]
         text += f", while {rest.tag} goes from {middle:.4g} half-way to {end:.4g}"
     return seen(f"{text}.", first=stays_from(kl, LITTLE))
-
-
-def kl_weight_annealed(s: Symptoms) -> Sign:
-    """The weight of the KL term was raised step by step, as logged, or was to be raised by config."""
-    found = [p for p in worded(s.run, KL_WEIGHT) if _term(s) is not None]
-    if found:
-        x = found[0].value[found[0].usable]
-        text = f"{found[0].tag} goes from {x[0]:.3g} to {x[-1]:.3g}."
-        rising = x[-1] > x[0] and (np.diff(x) >= 0).mean() > 1 - 1 / 10  # cyclical schedules fall back ten times or less
-        return seen(text, last=stays_from(found[0], float(x[0]))) if rising else absent(text)
-    keys = [k for k in settings.named(s.run, KL_KEYS) if k.value not in (None, False, 0, "none")]
-    if keys and _term(s) is not None:
-        return seen(f"Config sets {keys[-1].key} to {keys[-1].value}.", where=keys[-1].where)
-    return cannot_tell("the weight of a KL term was not logged.")
-
-
-def kl_weight_lifts_loss(s: Symptoms) -> Sign:
-    """The loss drifts or jumps up as the weight of its KL term is raised, once or in cycles: without the weighted term it rises by less
-    than half as much, and the weight grows by a larger factor than the term."""
-    turned, jumped = s.of(divergence.Facts), s.of(loss_spike.Facts)
-    rises: list[tuple[Finding[Any], int, int | None, float]] = [(f, f.facts.best_step, None, f.facts.final - f.facts.best) for f in turned]
-    rises += [(f, f.facts.start - 1, f.facts.peak, f.facts.height) for f in jumped]
-    if not rises:
-        return does_not_arise("the loss neither drifts nor jumps up.")
-    total, weight, kl = series(s.run, "loss.train"), next(iter(worded(s.run, KL_WEIGHT)), None), _term(s)
-    if weight is None or kl is None or total is None:
-        return cannot_tell("a KL term and its weight were not logged beside the loss.")
-    told = [(f, rise, left) for f, last, peak, rise in rises if (left := _left_without(total, weight, kl, last, peak)) is not None]
-    if not told:
-        return cannot_tell("a KL term and its weight were logged beside too few values of the loss.")
-    lifted = [x for x in told if x[2] < HALF * x[1]]
-    _, rise, left = (lifted or told)[0]
-    if not lifted:
-        what = f"{left:.3g} are left without its KL term" if math.isfinite(left) else f"nothing is owed to {weight.tag}"
-        return absent(f"Of the loss's rise by {rise:.3g}, {what}.")
-    text = f"Of the loss's rise by {rise:.3g}, {left:.3g} are left without its KL term times {weight.tag}, which is raised meanwhile."
-    return seen(text, [f for f, _, _ in lifted])
-
-
-def _left_without(total: Series, weight: Series, kl: Series, last: int, peak: int | None) -> float | None:
-    """By how much the loss without its weighted term rises from step `last` and before to the steps around `peak` (None: the last ones);
-    infinity where the weight is not what raised the term. None by few values."""
-    step, (x, w, k) = together(total, weight, kl)
-    before, after = np.flatnonzero(step <= last)[-divergence.FEW :], np.flatnonzero(step > last)
-    after = after[-divergence.FEW :] if peak is None else np.sort(after[np.argsort(np.abs(step[after] - peak))[: divergence.FEW]])
-    if len(before) < divergence.FEW or len(after) < divergence.FEW:
-        return None
-    (w0, k0), (w1, k1) = ((float(np.median(w[rows])), float(np.median(k[rows]))) for rows in (before, after))
-    rest = x - w * k
-    raised = w1 > w0 and w1 * k0 >= w0 * k1
-    return float(np.median(rest[after]) - np.median(rest[before])) if raised else math.inf
 
 
 def experts_unbalanced(s: Symptoms) -> Sign:

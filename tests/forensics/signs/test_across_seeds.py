@@ -58,6 +58,16 @@ def test_seeds(sign: str, curves: tuple[Floats, ...], state: str) -> None:
     assert found.state == state, found
 
 
+@pytest.mark.parametrize(
+    ("ends", "state"), [((5e-5, 7.2e-5), ABSENT), ((5e-5, 5e-3), SEEN), ((0.5, 0.9), SEEN)], ids=["near zero", "one learnt less", "apart"]
+)
+def test_seeds_are_held_against_what_was_learnt(ends: tuple[float, float], state: str) -> None:
+    """Of a loss that falls to a two-hundredth within the first values, a share of the last level says little."""
+    t = np.arange(20)
+    curves = [end + 0.1 * np.exp(-3 * t) + end * 0.01 * np.sin(5 * t) for end in ends]
+    assert looked("seeds_end_apart", group(*curves)).state == state
+
+
 def test_a_folder_of_seeds() -> None:
     found = looked("seeds_end_apart", read(SAMPLES / "seeds_far_apart"))
     assert found.state == SEEN and found.numbers["runs"] == 4

@@ -11,6 +11,7 @@ import pytest
 
 from forensics.detectors import divergence, loss_spike
 from forensics.pipeline import judge
+from forensics.signs import kl_weight as K
 from forensics.signs import latents as L
 from forensics.signs import other_objectives as O
 from forensics.signs import policies as P
@@ -134,10 +135,10 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (L.latents_inactive, "seen", {"other/perplexity": ONE + 0.02}, {}),
     (L.latents_inactive, "absent", {"other/perplexity": 1 + T / 10}, {}),
     (O.kl_term_vanished, "cannot tell", {"other/kl_loss": 5 * FADES, "rl.reward": GROWS}, {}),
-    (O.kl_weight_annealed, "seen", {"other/kl_weight": np.minimum(T / 50, 1), "other/kl_loss": 5 * ONE}, {}),
-    (O.kl_weight_annealed, "seen", {"other/kl_loss": 5 * ONE}, {"config": {"kl_anneal_steps": 500}}),
-    (O.kl_weight_annealed, "absent", {"other/kl_weight": ONE, "other/kl_loss": 5 * ONE}, {}),
-    (O.kl_weight_annealed, "cannot tell", {"loss.train": FADES}, {}),
+    (K.kl_weight_annealed, "seen", {"other/kl_weight": np.minimum(T / 50, 1), "other/kl_loss": 5 * ONE}, {}),
+    (K.kl_weight_annealed, "seen", {"other/kl_loss": 5 * ONE}, {"config": {"kl_anneal_steps": 500}}),
+    (K.kl_weight_annealed, "absent", {"other/kl_weight": ONE, "other/kl_loss": 5 * ONE}, {}),
+    (K.kl_weight_annealed, "cannot tell", {"loss.train": FADES}, {}),
     (O.experts_unbalanced, "seen", {f"other/moe/expert_{i}_load": (ONE if i else 9 * ONE) for i in range(8)}, {}),
     (O.experts_unbalanced, "absent", {f"other/moe/expert_{i}_load": ONE for i in range(8)}, {}),
     (O.experts_unbalanced, "absent", {f"other/expert_load/{i}": x * ONE for i, x in enumerate((0.51, 0.3, 0.07, 0.12))}, {}),
@@ -199,7 +200,7 @@ def test_a_weight_that_is_raised_lifts_a_loss_by_its_term(lift: float, term: flo
     weight = np.clip((T - 40) / 40, 0, 1)
     terms = {"other/beta": weight} | ({} if term is None else {"other/kld": term * ONE})
     run = run_of({"loss.train": 20 + 10 * FADES + lift * weight, **terms})
-    assert O.kl_weight_lifts_loss(Symptoms(run, tuple(divergence.detect(run)))).state == state
+    assert K.kl_weight_lifts_loss(Symptoms(run, tuple(divergence.detect(run)))).state == state
 
 
 @pytest.mark.parametrize("of_the_term", [False, True], ids=["by its weight", "by itself"])
@@ -214,5 +215,16 @@ def test_a_cycle_of_the_weight_lifts_the_loss_each_time(of_the_term: bool) -> No
     run = run_of({"loss.train": x, "other/beta": weight, "other/kl": term})
     found = [*loss_spike.detect(run), *divergence.detect(run)]
     assert {f.kind for f in found} == {"loss_spike", "divergence"}
-    assert O.kl_weight_lifts_loss(Symptoms(run, tuple(found))).state == ("absent" if of_the_term else "seen")
+    assert K.kl_weight_lifts_loss(Symptoms(run, tuple(found))).state == ("absent" if of_the_term else "seen")
     assert {f.severity for f in judge(run).findings if f.kind in ("loss_spike", "divergence")} == {"critical" if of_the_term else "info"}
+
+
+@pytest.mark.parametrize("worse", [0.0, 6.0], ids=["as before at that weight", "higher than before at that weight"])
+def test_a_cycle_costs_reconstruction_too(worse: float) -> None:
+    """Codes that have to be short tell less: the loss without its term rises with the weight. At one weight it is no higher than before."""
+    t = np.arange(240)
+    weight = np.clip((t % 80) / 20, 0, 1)
+    x = 20 + 10 * np.exp(-t / 20) + 5 * weight + noisy(240, 0.01) + np.where(t > 170, worse * weight, 0)
+    run = run_of({"loss.train": x, "other/beta": weight, "other/kl": 3 + 0 * weight})
+    found = tuple(f for f in divergence.detect(run))
+    assert found and K.kl_weight_lifts_loss(Symptoms(run, found)).state == ("absent" if worse else "seen")

@@ -1,0 +1,107 @@
+"""The weight of a KL term: raised step by step or in cycles, and what of the loss it lifts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from forensics.case import Finding
+from forensics.detectors import divergence, loss_spike
+from forensics.run import settings
+from forensics.run.loss_terms import of_a_loss
+from forensics.run.metrics_in_words import stays_from, together, worded
+from forensics.run.series import Series, series
+from forensics.signs.other_objectives import HALF, KL_TERM
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+
+SUBJECT = "other_objectives"  # a part of it
+
+Rise = tuple[Finding[Any], int, int | None, float]  # finding, step before it, step of its peak, height
+A_TENTH, AT_ONE = 0.1, 3  # of a weight: within it two are the same; bound: three values make a median
+KL_WEIGHT = r"\b(kl|kld|beta)\b.*\b(weight|coef|coeff|beta|scale|anneal(ing)?)\b|^(train[ /])?(beta|anneal(ing)?( factor| weight)?)$"
+KL_KEYS = "kl_anneal kl_annealing kl_anneal_steps kl_warmup kl_warmup_steps kl_weight_schedule kl_start beta_anneal beta_start beta_warmup anneal_steps"
+
+
+def _term(s: Symptoms) -> Series | None:
+    return next(iter(of_a_loss(s.run, KL_TERM)), None)
+
+
+def kl_weight_annealed(s: Symptoms) -> Sign:
+    """The weight of the KL term was raised step by step, as logged, or was to be raised by config."""
+    found = [p for p in worded(s.run, KL_WEIGHT) if _term(s) is not None]
+    if found:
+        x = found[0].value[found[0].usable]
+        text = f"{found[0].tag} goes from {x[0]:.3g} to {x[-1]:.3g}."
+        rising = x[-1] > x[0] and (np.diff(x) >= 0).mean() > 1 - 1 / 10  # cyclical schedules fall back ten times or less
+        return seen(text, last=stays_from(found[0], float(x[0]))) if rising else absent(text)
+    keys = [k for k in settings.named(s.run, KL_KEYS) if k.value not in (None, False, 0, "none")]
+    if keys and _term(s) is not None:
+        return seen(f"Config sets {keys[-1].key} to {keys[-1].value}.", where=keys[-1].where)
+    return cannot_tell("the weight of a KL term was not logged.")
+
+
+def kl_weight_lifts_loss(s: Symptoms) -> Sign:
+    """The loss drifts or jumps up as the weight of its KL term is raised, once or in cycles: without the weighted term it rises by less
+    than half as much, and the weight grows by a larger factor than the term; or at the weight that stands there it had been as high before."""
+    turned, jumped = s.of(divergence.Facts), s.of(loss_spike.Facts)
+    rises: list[Rise] = [(f, f.facts.best_step, None, f.facts.final - f.facts.best) for f in turned]
+    rises += [(f, f.facts.start - 1, f.facts.peak, f.facts.height) for f in jumped]
+    if not rises:
+        return does_not_arise("the loss neither drifts nor jumps up.")
+    total, weight, kl = series(s.run, "loss.train"), next(iter(worded(s.run, KL_WEIGHT)), None), _term(s)
+    if weight is None or total is None or (kl is None and not _cycled(rises, total, weight)):
+        return cannot_tell("a KL term and its weight were not logged beside the loss.")
+    at_one = _cycled(rises, total, weight)
+    told = [(f, rise, left) for f, last, peak, rise in rises if kl and (left := _left_without(total, weight, kl, last, peak)) is not None]
+    lifted = [x for x in told if x[2] < HALF * x[1]]
+    if lifted:
+        _, rise, left = lifted[0]
+        text = f"Of the loss's rise by {rise:.3g}, {left:.3g} are left without its KL term times {weight.tag}, which is raised meanwhile."
+        owed = [f for f, _, _ in lifted]
+        return seen(text, [*owed, *(f for f, _, _ in at_one if f not in owed)])
+    if at_one:
+        _, before, after = at_one[0]
+        text = f"The loss goes from {before:.4g} to {after:.4g} between steps of one {weight.tag}, which is raised in cycles."
+        return seen(text, [f for f, _, _ in at_one])
+    if not told:
+        return cannot_tell("a KL term and its weight were logged beside too few values of the loss.")
+    _, rise, left = told[0]
+    what = f"{left:.3g} are left without its KL term" if math.isfinite(left) else f"nothing is owed to {weight.tag}"
+    return absent(f"Of the loss's rise by {rise:.3g}, {what}.")
+
+
+def _cycled(rises: list[Rise], total: Series, weight: Series) -> list[tuple[Finding[Any], float, float]]:
+    """The rises of a loss that is hardly higher than before at the weight that stands there: (finding, level before, level after)."""
+    told = [(f, rise, levels) for f, last, peak, rise in rises if (levels := _at_one_weight(total, weight, last, peak)) is not None]
+    return [(f, before, after) for f, rise, (before, after) in told if after - before < HALF * rise]
+
+
+def _at_one_weight(total: Series, weight: Series, last: int, peak: int | None) -> tuple[float, float] | None:
+    """The loss until a step and after it (until a peak), at the weight that stands there; None where it never stood there before, or is no higher
+    than at the step. What is minimized at another weight is another loss (arXiv 1903.10145: KL weights in cycles)."""
+    step, (x, w) = together(total, weight)
+    after = step > last if peak is None else (step > last) & (step <= peak)
+    before = step <= last
+    if after.sum() < divergence.FEW or not before.any():
+        return None
+    now = float(np.median(w[after][-divergence.FEW :]))
+    same = np.abs(w - now) <= A_TENTH * abs(now)
+    levels = [x[same & side][-divergence.FEW :] for side in (before, after)]
+    raised = now > float(w[before][-1]) + A_TENTH * abs(now)
+    return (float(np.median(levels[0])), float(np.median(levels[1]))) if raised and min(map(len, levels)) >= AT_ONE else None
+
+
+def _left_without(total: Series, weight: Series, kl: Series, last: int, peak: int | None) -> float | None:
+    """By how much the loss without its weighted term rises from step `last` and before to the steps around `peak` (None: the last ones);
+    infinity where the weight is not what raised the term. None by few values."""
+    step, (x, w, k) = together(total, weight, kl)
+    before, after = np.flatnonzero(step <= last)[-divergence.FEW :], np.flatnonzero(step > last)
+    after = after[-divergence.FEW :] if peak is None else np.sort(after[np.argsort(np.abs(step[after] - peak))[: divergence.FEW]])
+    if len(before) < divergence.FEW or len(after) < divergence.FEW:
+        return None
+    (w0, k0), (w1, k1) = ((float(np.median(w[rows])), float(np.median(k[rows]))) for rows in (before, after))
+    rest = x - w * k
+    raised = w1 > w0 and w1 * k0 >= w0 * k1
+    return float(np.median(rest[after]) - np.median(rest[before])) if raised else math.inf

@@ -1,0 +1,63 @@
+"""A rate that begins anew after a restart, and a launch that goes on from weights alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import forensics
+from forensics.detectors import checkpoint_state
+from forensics.pipeline import judge
+from forensics.run.series import Floats
+from forensics.signs.rate_begins_anew import rate_repeats_after_restart
+from forensics.signs.sign import Symptoms
+from tests.forensics.curves import run_of
+
+N = 20
+WHOLE = 1e-3 * np.cos(np.pi * np.arange(2 * N) / (5 * N))
+AGAIN = np.r_[WHOLE[:N], WHOLE[:N]]
+
+
+@pytest.mark.parametrize(
+    ("rate", "config", "state"),
+    [
+        (AGAIN, {}, "seen"),
+        (WHOLE, {}, "absent"),
+        (np.full(2 * N, 1e-3), {}, "absent"),
+        (np.r_[WHOLE[:N], 0.1 * WHOLE[:N]], {}, "absent"),  # another stage
+        (AGAIN, {"lr_scheduler": "cosine_with_restarts"}, "cannot tell"),
+    ],
+    ids=["anew", "goes on", "constant", "a tenth", "cycles"],
+)
+def test_the_first_values_come_again(rate: Floats, config: dict[str, Any], state: str) -> None:
+    run = run_of({"lr": rate, "loss.train": np.linspace(3, 2, 2 * N)}, attempts=[0] * N + [1] * N, config=config)
+    assert rate_repeats_after_restart(Symptoms(run, ())).state == state
+
+
+@pytest.mark.parametrize("steps", [[*range(N), *range(N)], None])
+def test_a_second_run_from_the_first_step_on_is_no_restart(steps: list[int] | None) -> None:
+    run = run_of({"lr": AGAIN}, attempts=[0] * N + [1] * N, steps=steps)
+    assert rate_repeats_after_restart(Symptoms(run, ())).state == ("seen" if steps is None else "cannot tell")
+
+
+@pytest.mark.parametrize("kept", ["", "scheduler.pt", "rng_state.pth", "optimizer.pt"])
+def test_a_launch_that_goes_on_from_weights_alone(tmp_path: Path, kept: str) -> None:
+    """Where the schedule or the random numbers are there, somebody took the optimizer away for its size."""
+    torch, safetensors = pytest.importorskip("torch"), pytest.importorskip("safetensors.torch")
+    for begin, name in ((0, "a"), (60, "b")):
+        rows = [{"step": begin + k + 1, "loss": 3 - 0.01 * (begin + k), "lr": 1e-3} for k in range(60)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    home = tmp_path / "checkpoint-60"
+    home.mkdir()
+    safetensors.save_file({"model.layer.weight": torch.randn(8, 8)}, str(home / "model.safetensors"))
+    (home / "trainer_state.json").write_text(json.dumps({"global_step": 60, "log_history": []}))
+    if kept:
+        torch.save({"last_epoch": 60}, home / kept)
+    run = forensics.read(str(tmp_path))
+    found = [f for f in checkpoint_state.detect(run) if f.facts.what == "optimizer_missing"]
+    assert len(run.attempts) == 2 and [f.facts.resumed for f in found] == ([] if kept else [[60]])
+    assert ("optimizer_state_lost" in {h.id for h in judge(run).hypotheses}) == (not kept)
