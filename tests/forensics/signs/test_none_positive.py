@@ -33,3 +33,5 @@ def test_nothing_beside_it() -> None:
     assert no_answer_is_positive(Symptoms(run_of({"other/eval_f1": NONE}), ())).state == "cannot tell"
     both = run_of({"other/eval_f1": NONE, "other/eval_recall": SOME, "acc.eval": HIGH})
     assert no_answer_is_positive(Symptoms(both, ())).state == "absent"  # one that is not zero tells that some are
+    known = run_of({"other/train/f1": SOME, "other/test/f1": NONE, "acc.eval": HIGH})
+    assert no_answer_is_positive(Symptoms(known, ())).state == "seen"
