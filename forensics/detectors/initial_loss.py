@@ -35,7 +35,10 @@ from forensics.run.inputs import needed, surviving
 from forensics.run.robust import error_of_median, noise_by_steps
 from forensics.run.series import Floats, Series, names, parts, series
 from forensics.spikes.visible import MARGIN
+from parsers import arrow
+from parsers.lazy_regex import lazy_re
 from parsers.loss_names import is_likelihood
+from parsers.name_rules import words
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
@@ -44,6 +47,7 @@ ABOVE = 1.3  # measured: at 0.91 eight of 107 healthy runs fire, at 1.82 one of 
 LARGEST = 12.5  # unit: nats; ln of 262,144 tokens, as many as the largest vocabularies in use have (Gemma)
 FALLS = 1 / 3  # measured: not critical, 0.23 and 0.47 tell the same runs (docs/thresholds.md)
 FIRST, LEAST = 3, 5  # bound: three values make a median; two more show where they fall to, where no number of classes is known
+_SEQUENCE = lazy_re(r"\b(ctc|rnnt|transducer|cer|wer)\b")
 QUARTER = 20  # statistical: the noise of so many values is known to a quarter of itself
 
 
@@ -83,6 +87,8 @@ def detect(run: Run) -> Iterator[Finding]:
     high = first > ABOVE * chance if chance else first > LARGEST and (_quarter(x) < FALLS * first or of_a_token(run, s))
     if not high or first < 1.0:
         return
+    if not chance and (tag := _of_sequences(run)):
+        raise CannotTell(f"beside {tag} the loss is of a sequence, so that guessing does not bound it")
     if chance and (term := _explains(run, first - ABOVE * chance)):
         raise CannotTell(f"{s.tag} is a sum with {term}, so that guessing does not bound it")
     if not chance and (terms := _terms(run, first)):
@@ -112,6 +118,11 @@ def _terms(run: Run, first: float) -> list[str]:
     others = [(p.tag, p.value[surviving(p)]) for name in names(run) if "loss" in name and "eval" not in name for p in parts(run, name)]
     firsts = {tag: float(x[0]) for tag, x in others if len(x) and 0 < x[0] < first}
     return list(firsts) if len(firsts) > 1 and sum(firsts.values()) >= first else []
+
+
+def _of_sequences(run: Run) -> str:
+    """A metric that only what is trained on whole sequences has: a loss of CTC or of a transducer, an error rate of characters or words."""
+    return next((tag for tag in arrow.words(run.tables["metrics"]["tag"]) if _SEQUENCE.search(words(tag))), "")
 
 
 def _quarter(x: Floats) -> float:

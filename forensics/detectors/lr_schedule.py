@@ -88,7 +88,7 @@ def restarts(s: Series) -> list[int]:
 def _restarts(s: Series, inside: list[int]) -> list[int]:
     if len(inside) >= 3 and _regular(s.step[inside]):
         return inside  # cosine with warm restarts, cyclic
-    again = {*_periodic(s, inside), *_alike(s, inside)}
+    again = {*_periodic(s, inside), *_alike(s, inside), *_triangles(s, inside)}
     cycles = [i for i in inside if i in again or _cycle(s, i)]
     return [i for i in inside if i in cycles or any(_same_jump(s, c, i) for c in cycles)]
 
@@ -99,6 +99,20 @@ def _alike(s: Series, inside: list[int]) -> list[int]:
     for i in inside:
         groups.setdefault((float(f"{s.value[i - 1]:.2g}"), float(f"{s.value[i]:.2g}")), []).append(i)
     return inside if all(len(rows) >= 3 and _regular(s.step[rows]) for rows in groups.values()) else []
+
+
+def _triangles(s: Series, inside: list[int]) -> list[int]:
+    """All jumps, where the rate climbs three times from its bottoms at even distances, no steeper and no higher than at first: a triangular
+    cycle (arXiv:1506.01186), whose corners fall between the logged steps."""
+    moves = np.diff(s.value)
+    bottoms = [0, *(i for i in range(1, len(moves)) if moves[i - 1] < 0 < moves[i])]
+    falls = np.flatnonzero(moves < 0)
+    if len(bottoms) < 3 or not len(falls) or np.ptp(np.diff(s.step[bottoms])) > 2 * s.interval:
+        return []
+    slopes = moves / np.maximum(np.diff(s.step), 1)
+    first = slopes[: falls[0]]
+    steep = all(slopes[i - 1] <= (1 + HEIGHT) * first.max() for i in inside) if len(first) else False
+    return inside if steep and s.value.max() <= (1 + HEIGHT) * s.value[: falls[0] + 1].max() else []
 
 
 def shape(run: Run) -> Shape | None:

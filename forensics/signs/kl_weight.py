@@ -13,14 +13,14 @@ from forensics.run import settings
 from forensics.run.loss_terms import of_a_loss
 from forensics.run.metrics_in_words import stays_from, together, worded
 from forensics.run.series import Series, series
-from forensics.signs.other_objectives import HALF, KL_TERM
+from forensics.signs.other_objectives import A_WEIGHT, HALF, KL_TERM
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
 SUBJECT = "other_objectives"  # a part of it
 
 Rise = tuple[Finding[Any], int, int | None, float]  # finding, step before it, step of its peak, height
 A_TENTH, AT_ONE = 0.1, 3  # of a weight: within it two are the same; bound: three values make a median
-KL_WEIGHT = r"\b(kl|kld|beta)\b.*\b(weight|coef|coeff|beta|scale|anneal(ing)?)\b|^(train[ /])?(beta|anneal(ing)?( factor| weight)?)$"
+KL_WEIGHT = rf"\b(kl|kld|beta)\b.*\b{A_WEIGHT}\b|\b(w|weight|lambda|beta) (kl|kld)\b|^(train[ /])?(beta|anneal(ing)?( factor| weight)?)$"
 KL_KEYS = "kl_anneal kl_annealing kl_anneal_steps kl_warmup kl_warmup_steps kl_weight_schedule kl_start beta_anneal beta_start beta_warmup anneal_steps"
 
 
@@ -43,8 +43,8 @@ def kl_weight_annealed(s: Symptoms) -> Sign:
 
 
 def kl_weight_lifts_loss(s: Symptoms) -> Sign:
-    """The loss drifts or jumps up as the weight of its KL term is raised, once or in cycles: without the weighted term it rises by less
-    than half as much, and the weight grows by a larger factor than the term; or at the weight that stands there it had been as high before."""
+    """The loss drifts or jumps up as the weight of its KL term is raised, once or in cycles: at the later weight it would have risen by less than
+    half as much, or had been as high before at that weight."""
     turned, jumped = s.of(divergence.Facts), s.of(loss_spike.Facts)
     rises: list[Rise] = [(f, f.facts.best_step, None, f.facts.final - f.facts.best) for f in turned]
     rises += [(f, f.facts.start - 1, f.facts.peak, f.facts.height) for f in jumped]
@@ -54,11 +54,13 @@ def kl_weight_lifts_loss(s: Symptoms) -> Sign:
     if weight is None or total is None or (kl is None and not _cycled(rises, total, weight)):
         return cannot_tell("a KL term and its weight were not logged beside the loss.")
     at_one = _cycled(rises, total, weight)
-    told = [(f, rise, left) for f, last, peak, rise in rises if kl and (left := _left_without(total, weight, kl, last, peak)) is not None]
+    told = [(f, rise, left) for f, last, peak, rise in rises if kl and (left := _left_at_weight(total, weight, kl, last, peak)) is not None]
     lifted = [x for x in told if x[2] < HALF * x[1]]
     if lifted:
         _, rise, left = lifted[0]
-        text = f"Of the loss's rise by {rise:.3g}, {left:.3g} are left without its KL term times {weight.tag}, which is raised meanwhile."
+        text = (
+            f"Of the loss's rise by {rise:.3g}, {left:.3g} would be left at the {weight.tag} that stands there, which is raised meanwhile."
+        )
         owed = [f for f, _, _ in lifted]
         return seen(text, [*owed, *(f for f, _, _ in at_one if f not in owed)])
     if at_one:
@@ -68,7 +70,7 @@ def kl_weight_lifts_loss(s: Symptoms) -> Sign:
     if not told:
         return cannot_tell("a KL term and its weight were logged beside too few values of the loss.")
     _, rise, left = told[0]
-    what = f"{left:.3g} are left without its KL term" if math.isfinite(left) else f"nothing is owed to {weight.tag}"
+    what = f"{left:.3g} are left at the {weight.tag} that stands there" if math.isfinite(left) else f"nothing is owed to {weight.tag}"
     return absent(f"Of the loss's rise by {rise:.3g}, {what}.")
 
 
@@ -93,15 +95,13 @@ def _at_one_weight(total: Series, weight: Series, last: int, peak: int | None) -
     return (float(np.median(levels[0])), float(np.median(levels[1]))) if raised and min(map(len, levels)) >= AT_ONE else None
 
 
-def _left_without(total: Series, weight: Series, kl: Series, last: int, peak: int | None) -> float | None:
-    """By how much the loss without its weighted term rises from step `last` and before to the steps around `peak` (None: the last ones);
-    infinity where the weight is not what raised the term. None by few values."""
+def _left_at_weight(total: Series, weight: Series, kl: Series, last: int, peak: int | None) -> float | None:
+    """By how much the loss rises from step `last` and before to the steps around `peak` (None: the last ones), had it had the later weight before,
+    too: what is minimized at another weight is another loss; infinity where the weight was not raised. None by few values."""
     step, (x, w, k) = together(total, weight, kl)
     before, after = np.flatnonzero(step <= last)[-divergence.FEW :], np.flatnonzero(step > last)
     after = after[-divergence.FEW :] if peak is None else np.sort(after[np.argsort(np.abs(step[after] - peak))[: divergence.FEW]])
     if len(before) < divergence.FEW or len(after) < divergence.FEW:
         return None
-    (w0, k0), (w1, k1) = ((float(np.median(w[rows])), float(np.median(k[rows]))) for rows in (before, after))
-    rest = x - w * k
-    raised = w1 > w0 and w1 * k0 >= w0 * k1
-    return float(np.median(rest[after]) - np.median(rest[before])) if raised else math.inf
+    then, now = float(np.median(w[before])), float(np.median(w[after]))
+    return float(np.median(x[after]) - np.median((x + (now - w) * k)[before])) if now > then else math.inf

@@ -44,7 +44,8 @@ EFFECTS = {
     "reference_moves_along": "pref.margin",
 }  # symptoms of their own, for which there is no detector
 DIVERSITY = r"\b(diversity|div|pairwise (distance|dist|lpips)|distinct|coverage)\b(?!.*\bloss)"
-KL_TERM = r"\b(kl|kld|kldiv|kl div(ergence)?)\b(?!.*\b(weight|coef|coeff|beta|scale)\b)"
+A_WEIGHT = r"(w|weight|coef|coeff|factor|beta|lambda|scale|anneal(ing)?)"
+KL_TERM = rf"^(?!.*\b(w|weight|lambda|beta) (kl|kld)\b).*\b(kl|kld|kldiv|kl div(ergence)?)\b(?!.*\b{A_WEIGHT}\b)"
 RECONSTRUCTION = r"\b(recon|reconstruction|rec|nll|mse|bce)\b"
 BALANCE = r"\b(balance|balancing|load balanc\w*|aux|router|moe)\b.*\bloss\b|\bloss\b.*\b(balance|balancing|load|router|moe)\b"
 ROUTED = r"\b(router|routing|gate|gating|moe|experts?|load)\b.*\bentropy\b"

@@ -331,3 +331,14 @@ def test_a_loss_of_a_token_that_stays_above_any_guess(tmp_path: Path, perplexity
     beside = {"ppl": lambda i: math.exp(18 + noise(2, 0.1)(i))} if perplexity else {}
     made = run(tmp_path, loss=lambda i: 18 + noise(2, 0.1)(i), **beside)
     assert [f.severity for f in initial_loss.detect(made)] == ["warning"] * perplexity
+
+
+@pytest.mark.parametrize(("beside", "told"), [("loss_ctc", False), ("valid_cer", False), ("loss_a", True)])
+def test_a_loss_of_whole_sequences_is_not_bounded_by_a_guess(tmp_path: Path, beside: str, told: bool) -> None:
+    falls = learns(30, 1.0)
+    made = run(tmp_path, loss=falls, accuracy=lambda i: i / N, **{beside: falls})
+    if told:
+        assert [f.facts.first > 20 for f in initial_loss.detect(made)] == [True]
+    else:
+        with pytest.raises(CannotTell, match=f"beside {beside}"):
+            list(initial_loss.detect(made))

@@ -251,3 +251,10 @@ def test_a_cycle_that_is_logged_by_epoch_climbs_in_several_jumps() -> None:
     triangle = np.tile([0.1, 0.07, 0.04, 0.01, 0.04, 0.07], 4)
     assert not grave(lr_schedule, {"lr": triangle}, interval=38)
     assert grave(lr_schedule, {"lr": np.repeat([0.01, 0.04, 0.01, 0.07], 6)}, interval=38)
+
+
+def test_a_cycle_whose_corners_fall_between_the_logged_steps() -> None:
+    """It climbs three times, no steeper and no higher than at first; what climbs higher does not."""
+    triangle = np.interp(np.arange(18) * 41 + 13, np.arange(0, 900, 123), [0.001, 0.061] * 4)
+    assert not grave(lr_schedule, {"lr": triangle}, interval=41)
+    assert grave(lr_schedule, {"lr": np.where(np.arange(18) > 12, 2 * triangle, triangle)}, interval=41)

@@ -228,3 +228,15 @@ def test_a_cycle_costs_reconstruction_too(worse: float) -> None:
     run = run_of({"loss.train": x, "other/beta": weight, "other/kl": 3 + 0 * weight})
     found = tuple(f for f in divergence.detect(run))
     assert found and K.kl_weight_lifts_loss(Symptoms(run, found)).state == ("absent" if worse else "seen")
+
+
+@pytest.mark.parametrize("name", ["kl_w", "kl_weight", "lambda_kl", "kld_coef", "beta"])
+def test_a_weight_that_is_switched_on_trades_reconstruction_for_shorter_codes(name: str) -> None:
+    """Without its weight the KL term had run away, so that the loss of before was no loss at this weight."""
+    t = np.arange(200)
+    weight = np.clip((t - 80) / 60, 0, 1)
+    term = np.where(weight > 0, 70 * np.exp(-8 * weight) + 4, 70.0 * (1 - np.exp(-t / 20)))
+    rest = 18 + 20 * np.exp(-t / 20) + 3 * weight
+    run = run_of({"loss.train": rest + weight * term + noisy(200, 0.01), f"other/{name}": weight, "other/kl": term})
+    found = (*loss_spike.detect(run), *divergence.detect(run))
+    assert found and K.kl_weight_lifts_loss(Symptoms(run, found)).state == "seen"
