@@ -33,6 +33,12 @@ _COUNTED = {
     "pairs",
     "questions",
     "batches",
+    "token",
+    "tokens",
+    "words",
+    "frames",
+    "utts",
+    "utterances",
 }
 _SPEEDS = ("samples_per_second", "examples_per_second")
 

@@ -15,6 +15,7 @@ _AT_STEP = lazy_re(
 _IS = {":", "=", "is", "->", "was", "]:", "):"}  # all that stands between such a step and its value
 _WORDS = lazy_re(r"(?:[,|;\])]|(?<!\s)(?=\s{0,3}\t|\s{4}))\s*+[A-Za-z]{2,}+(?: [A-Za-z][\w-]*+){0,3}\s+$")
 _CLOSED = lazy_re(r"\s*(?:$|[,|;\t]|\s{2,}|\(-?[\d.])")
+_NEXT = lazy_re(r" [A-Za-z][\w-]{0,15} -?\d[\d./]*+\s*(?:\||$)")  # another name and its value, to the end of the cell
 _SCORE = {("Score", "Score iteration"): "Score (loss)"}  # Deeplearning4j's ScoreIterationListener: what its training lowers
 _FEW_WORDS = lazy_re(r"[A-Za-z]\w{0,15}(?: [A-Za-z]\w{0,15})?")
 
@@ -43,5 +44,7 @@ def named_apart(keys: list[Key]) -> list[Key]:
 
 
 def between_marks(m: re.Match[str], gap: str) -> bool:
-    """Is a fraction with some words before it all that stands between two marks (``, Negative ELBO  4.81, PPL: 122.8``)? A count in prose is whole."""
-    return "." in (m["num"] or "") and _WORDS.search(gap) is not None and _CLOSED.match(m.string, m.end()) is not None
+    """Is a fraction with some words before it all that stands between two marks (``, Negative ELBO  4.81, PPL: 122.8``), or the first of two such
+    values between bars (``| attn max 0.2 H 3.21 |``)? A count in prose is whole."""
+    closed = _CLOSED.match(m.string, m.end()) is not None or ("|" in gap and _NEXT.match(m.string, m.end()) is not None)
+    return closed and "." in (m["num"] or "") and _WORDS.search(gap) is not None

@@ -44,6 +44,8 @@ def test_an_evaluation_of_other_batches_moves_no_epoch(tmp_path: Path) -> None:
     [
         ("====> Epoch: 1 Average loss: 3.5  (rec 3.25, kld 0.25, beta 2.0)", {"Average loss": 3.5, "rec": 3.25, "kld": 0.25, "beta": 2.0}),
         ("step 3 | loss 4.5 (ce 4.25, aux 0.25)", {"loss": 4.5, "ce": 4.25, "aux": 0.25}),
+        ("it 3 | loss 4.5 | attn max 0.25 H 3.25 | 9 ms", {"loss": 4.5, "attn max": 0.25}),  # two in a cell
+        ("it 3 | loss 4.5 | took about 3 runs in 9 days | 9 ms", {"loss": 4.5}),
         ("step 3 | acc 0.5 (best 0.75)", {"acc": 0.5}),  # where the best was is no measurement of this step
     ],
 )

@@ -58,7 +58,7 @@ KNOWN = {
     "grad.norm_layer": ["grad_norm/wte", "gnorm_blocks.0", "gradients/net.14", "grad_2.0_norm/layer.weight",
                         "l2_norm/grad/model.layers.0.weight", "model.layers.3.grad_norm", "gradient_norms/layers.0"],
     "grad.zeros": ["num-zeros", "num_zeros_in_grad"],
-    "act.zeros": ["zero_frac", "layer3/zero_fraction", "frac_zero", "frac_zero_relu", "fraction_of_zeros", "zero_activations"],
+    "act.zeros": ["zero_frac", "layer3/zero_fraction", "frac_zero", "frac_zero_relu", "fraction_of_zeros", "zero_activations", "zero_frac_0", "zeros_share_layer_2"],
     "pred.std": ["pred_std", "val/prediction_std", "std_pred", "y_pred_std", "output_std"],
     "param.norm": ["params-norm", "pnorm", "w_norm", "param_norm", "train/weight_norm", "learning/param_norm"],
     "param.norm_layer": ["weight_norm/c1", "wnorm_wpe", "parameters/net.16"],

@@ -23,7 +23,14 @@ def by_speed(n: Any, tag: str = "eval") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "metrics", [{"other/knn_n": FEWER}, {"other/val/num_samples": FEWER}, {"other/eval_batches": FEWER}, by_speed(FEWER)]
+    "metrics",
+    [
+        {"other/knn_n": FEWER},
+        {"other/val/num_samples": FEWER},
+        {"other/eval_batches": FEWER},
+        {"other/valid n_token": FEWER},
+        by_speed(FEWER),
+    ],
 )
 def test_another_number_of_samples(metrics: dict[str, Any]) -> None:
     found = evaluation_size_changed(Symptoms(run_of(metrics, interval=10), ()))
