@@ -36,7 +36,7 @@ NEEDS: list[str] = []
 INPUTS = ["runs"]
 APART = math.log(1.4)  # measured, not critical: 27 % and 60 % apart tell the same groups, no healthy one (docs/thresholds.md)
 TRIFLE = 0.005  # of what the loss has fallen by; unit: as of a spike (loss_spike), for near zero small is large as a share
-TENTH = 0.1  # unit: of all that it had gained, as in train_eval_gap; six seeds of a healthy recipe that end near zero differ by a fifteenth
+TENTH = 0.1  # unit: of all that it had gained in its logarithm, as in train_eval_gap; six seeds of a healthy recipe that end near zero differ by a fifteenth
 # unit: half of what another seed gained; Henderson et al. (arXiv 1709.06560, figure 5) part the seeds of one recipe by as much
 HALF = 0.5
 LEAST = 30  # bound: rewards, of which a tenth are three

@@ -18,7 +18,7 @@ SUBJECT = "logged_wrongly"  # a part of it
 EFFECTS = {"loss_stands_at_multiple_of_guess": "loss.train"}  # a symptom of its own, for which there is no detector
 
 LEAST = 4  # bound: accuracies, as the plateau detector wants them
-HALF = 0.5  # bound: a coin
+HALF = 0.5  # bound: the share of right answers of a coin
 
 
 def loss_stands_at_multiple_of_guess(s: Symptoms) -> Sign:

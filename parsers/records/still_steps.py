@@ -23,11 +23,11 @@ def counted(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch] | None:
     found = []
     for b in batches:
         code, tags = arrow.codes(b["tag"])
-        rank = arrow.filled(b["rank"], -1).astype(np.int64)
+        rank, there = arrow.filled(b["rank"], -1).astype(np.int64), arrow.present(b["step"])
         place = np.zeros(len(code), np.int64)
         for i, r in {*zip(code.tolist(), rank.tolist(), strict=True)}:
-            rows = np.flatnonzero((code == i) & (rank == r))
+            rows = np.flatnonzero((code == i) & (rank == r) & there)
             place[rows] = before[tags[i], r] + np.arange(len(rows))
             before[tags[i], r] += len(rows)
-        found.append(arrow.with_column(b, "step", arrow.numbers(place)))
+        found.append(arrow.with_column(b, "step", pa.array(place, mask=~there)))
     return found if max(before.values()) >= _LEAST else None
