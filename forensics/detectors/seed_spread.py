@@ -74,7 +74,7 @@ def detect(run: Run) -> Iterator[Finding]:
         first = _first(known[-1][0], name)
         if apart <= APART or apart <= ERRORS * error or known[-1][1] - known[0][1] < TRIFLE * (first - known[-1][1]):
             continue
-        if apart < TENTH * math.log(first / known[-1][1]):  # in the logarithm, by which a loss near zero falls
+        if apart < TENTH * math.log(max(first / known[-1][1], 1.0)):  # in the logarithm, by which a loss near zero falls
             continue
         title = f"{len(known)} runs that differ only in the seed end between {known[0][1]:.4g} and {known[-1][1]:.4g} ({name})"
         rows = [[r.id, f"{last:.4g}", f"{noise:.2g}"] for r, last, noise in known]
@@ -113,7 +113,8 @@ def _first(run: Run, name: str) -> float:
     s = series(run, name)
     assert s is not None
     x = s.value[s.usable]
-    return float(max(np.median(x[:3]), x[0] if x[0] > x[1] > x[2] else -np.inf, x[-1]))
+    falls = len(x) > 2 and x[0] > x[1] > x[2]
+    return float(max(np.median(x[:3]), x[0] if falls else x[-1]))
 
 
 def smallest_effect(run: Run) -> str:
