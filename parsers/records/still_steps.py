@@ -9,8 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from parsers import arrow
+from parsers.lazy_regex import lazy_re
+from parsers.records import vocabulary
 
-_LEAST = 10  # rows of one metric, as those of a summary or of a table of classes at one step are not
+_LEAST = 10  # rows of one metric of training: a summary or a table of classes has fewer, and evaluations may be many at one step
+_HELD_OUT = lazy_re(rf"(?i)(?:^|[\W_])(?:{'|'.join(sorted(vocabulary.EVALUATION))})(?:[\W_]|$)")
 NOTE = "the step never moves, so that rows are counted instead"
 
 
@@ -30,4 +33,4 @@ def counted(batches: Sequence[pa.RecordBatch]) -> list[pa.RecordBatch] | None:
             place[rows] = before[tags[i], r] + np.arange(len(rows))
             before[tags[i], r] += len(rows)
         found.append(arrow.with_column(b, "step", pa.array(place, mask=~there)))
-    return found if max(before.values()) >= _LEAST else None
+    return found if any(n >= _LEAST and not _HELD_OUT.search(tag) for (tag, _), n in before.items()) else None

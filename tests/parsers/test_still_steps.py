@@ -24,6 +24,11 @@ def test_rows_are_counted_where_the_step_never_moves(tmp_path: Path, rows: list[
     assert ("never moves" in run.sources[0].note) == (steps[-1] == 11)
 
 
+def test_evaluations_at_one_step_stay_there(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text("".join(f'{{"step": 40, "val_loss": {i / 4}}}\n' for i in range(30)))
+    assert set(forensics.read(str(tmp_path)).tables["metrics"]["step"].to_pylist()) == {40}
+
+
 def test_classes_at_one_step_stay_there(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text("".join(f'{{"step": 40, "iou/class{i}": 0.5}}\n' for i in range(30)))
     assert set(forensics.read(str(tmp_path)).tables["metrics"]["step"].to_pylist()) == {40}
