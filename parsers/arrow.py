@@ -212,3 +212,18 @@ def stretches(codes: npt.NDArray[np.int32], count: int) -> list[tuple[int, int]]
 def words(array: pa.ChunkedArray) -> list[str]:
     """What the codes of a dictionary column stand for."""
     return array.chunk(0).dictionary.to_pylist() if array.num_chunks == 1 else codes(array)[1]
+
+
+def groups(group: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Rows by the whole number of their group: an order in which those of a group stand together, as they came; where in it groups begin; how large they are."""
+    order = np.argsort(group, kind="stable")
+    first = np.flatnonzero(np.diff(group[order], prepend=~group[order[:1]]))
+    return order, first, np.diff(first, append=len(order))
+
+
+def nth_of_group(group: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Of each row, which of its group it is, from 0, in their order."""
+    order, first, size = groups(group)
+    place = np.empty(len(group), np.int64)
+    place[order] = np.arange(len(group)) - np.repeat(first, size)
+    return place

@@ -44,6 +44,17 @@ def test_a_small_run_is_judged_without_a_second_table_library(sample: str) -> No
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.parametrize(
+    "rows", [["step,loss", "1,2.5", "2,1.5"], ["step,loss", *["7,2.5"] * 12]], ids=["a copy", "a step that never moves"]
+)
+def test_files_of_one_run_are_compared_without_one(rows: list[str], tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "log.jsonl").write_text("".join(f'{{"step": {r.split(",")[0]}, "loss": {r.split(",")[1]}}}\n' for r in rows[1:]))
+    code = "import forensics, sys; forensics.read(sys.argv[1]); print([m for m in ('pandas', 'polars') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_the_names_of_the_package_are_what_they_say() -> None:
     """A module of ours that is imported later must not take the place of a function."""
     import forensics.audits

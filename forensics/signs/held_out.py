@@ -85,14 +85,10 @@ def eval_turned_up(s: Symptoms) -> Sign:
             return absent(f"{worse[0].title}: evaluation as a whole does not turn up.", worse)
         if (never := nothing_decoded_right(s)).state == SEEN:
             return absent(f"{never.text} So it does not turn.", [f])
-        if (
-            (beyond := [x for x in s.of(initial_loss.Facts, severity=GRAVE) if f.facts.best > initial_loss.LARGEST])
-            and judged is not None
-            and not judged.rises
-        ):
-            return absent(
-                f"{beyond[0].title}, and the lowest evaluation ({f.facts.best:.4g}) is so, too: there was nothing to overfit.", [f, *beyond]
-            )
+        beyond = [x for x in s.of(initial_loss.Facts, severity=GRAVE) if f.facts.best > initial_loss.LARGEST]
+        if beyond and judged is not None and not judged.rises:
+            text = f"{beyond[0].title}, and the lowest evaluation ({f.facts.best:.4g}) is so, too: there was nothing to overfit."
+            return absent(text, [f, *beyond])
         if jumped := [j for j in s.of(eval_jump.Facts, severity=GRAVE) if _makes_the_rise(j, f)]:
             return absent(f"{jumped[0].title}: evaluation jumps and does not turn.", [*jumped, f])
         if (with_it := eval_turned_where_training_jumped(s)).state == SEEN:

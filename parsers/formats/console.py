@@ -1,4 +1,4 @@
-"""Reads text logs of training: console output, nohup.out, scheduler ``.out`` and ``.err`` files of some 33 frameworks.
+"""Reads text logs of training: console output, nohup.out, scheduler ``.out`` and ``.err`` files of some 34 frameworks.
 
 Odd about the format: there is none. In `console_format`, `line_numbers` reads a line by its words, `blocks` what spans lines,
 `event_lines` errors and scheduler lines, `printed_settings` and `settings_dicts` argument dumps, dictionaries and options of commands,

@@ -68,7 +68,7 @@ def drop_copies(metrics: pa.Table, formats: dict[str, str]) -> tuple[pa.Table, i
     rest = rows.at(keep[rows.row])
     keep[_second_witnesses(rest, of[rest.source])] = False
     lost = len(keep) - int(keep.sum())
-    return (metrics.filter(pa.array(keep)), lost) if lost else (metrics, 0)
+    return (metrics.filter(arrow.flags(keep)), lost) if lost else (metrics, 0)
 
 
 def key(name: str) -> str:
@@ -120,28 +120,13 @@ def _second_witnesses(rows: _Rows, precision: Ints) -> Ints:
     """Rows that a more precise format has too; the n-th occurrence of one pairs with the n-th of the other."""
     if not len(rows.row) or precision.min() == precision.max():
         return rows.row[:0]
-    nth = _mixed(rows.value, _place(_mixed(rows.value, precision)))
+    nth = _mixed(rows.value, arrow.nth_of_group(_mixed(rows.value, precision)))
     return rows.row[precision > _least(nth, precision)]
-
-
-def _groups(group: Hashes) -> tuple[Ints, Ints, Ints]:
-    """The rows in an order in which those of a group stand together, as they came; where in it groups begin; and how large they are."""
-    order = np.argsort(group, kind="stable")
-    first = np.flatnonzero(np.diff(group[order], prepend=~group[order[:1]]))
-    return order, first, np.diff(first, append=len(order))
 
 
 def _least(group: Hashes, value: Ints) -> Ints:
     """Of each row, the least value in its group."""
-    order, first, size = _groups(group)
+    order, first, size = arrow.groups(group)
     found = np.empty(len(group), np.int64)
     found[order] = np.repeat(np.minimum.reduceat(value[order], first), size)
     return found
-
-
-def _place(group: Hashes) -> Ints:
-    """Of each row, which of its group it is, in their order."""
-    order, first, size = _groups(group)
-    place = np.empty(len(group), np.int64)
-    place[order] = np.arange(len(group)) - np.repeat(first, size)
-    return place

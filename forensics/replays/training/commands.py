@@ -36,15 +36,13 @@ def do(session: Session, command: dict[str, Any], step: Any) -> dict[str, Any]:
 
 
 def chosen(device: str, cards: int) -> str:
-    """The device to replay on: a GPU for each rank, else the CPU. On the CPU no GPU is seen, which an adapter that shards would take."""
+    """The device to replay on: a GPU for each rank, else the CPU."""
     if device == "auto":
         device = "cuda" if cards >= shares.WORLD else "cpu"
     if device.startswith("cuda") and not cards:
         raise Wrong("no CUDA device was found; use --device cpu")
     if device == "cuda" and cards < shares.WORLD:
         raise Wrong(f"{shares.WORLD} processes need as many GPUs, and {cards} was found; use --device cpu")
-    if device == "cpu":
-        os.environ["CUDA_VISIBLE_DEVICES"] = ""
     return device
 
 
@@ -61,7 +59,10 @@ def open_(
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     if threads:
         torch.set_num_threads(threads)
-    device = shares.join(chosen(device, torch.cuda.device_count() if device != "cpu" and torch.cuda.is_available() else 0))
+    device = chosen(device, torch.cuda.device_count() if device != "cpu" and torch.cuda.is_available() else 0)
+    if device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # an adapter that shards would take a GPU that it sees
+    device = shares.join(device)
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cudnn.benchmark = False
     a = session.adapter = Adapter(adapter, device)
