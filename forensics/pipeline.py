@@ -16,7 +16,7 @@ from forensics.case_parts.blind_spots import blind_spots
 from forensics.causes import weigh as weighing
 from forensics.checkpoints import run_saves
 from forensics.errors import CannotTell
-from forensics.findings import GRAVE
+from forensics.findings import ALL, GRAVE
 from forensics.guards.guarded import guarded
 from forensics.many_runs import baseline as known_good
 from forensics.many_runs import baseline_signs
@@ -144,9 +144,9 @@ def detect(run: Run) -> tuple[list[Finding], list[Check]]:
         except Exception as e:  # one broken detector costs only itself, and says so on the page
             checks.append(Check(name, "error", f"{type(e).__name__}: {e}"[:300]))
             continue
-        note = f"{len(found)} found" + (f", the first {SHOWN_PER_DETECTOR} are listed" if len(found) > SHOWN_PER_DETECTOR else "")
+        note = f"{len(found)} found" + (f", the gravest {SHOWN_PER_DETECTOR} are listed" if len(found) > SHOWN_PER_DETECTOR else "")
         checks.append(Check(name, "fired", note, rule=_rule(detector)) if found else Check(name, "clear"))
-        findings += found[:SHOWN_PER_DETECTOR]
+        findings += sorted(found, key=lambda f: -ALL.index(f.severity))[:SHOWN_PER_DETECTOR]
     return sorted(findings, key=_in_order), checks
 
 

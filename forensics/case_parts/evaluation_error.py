@@ -8,7 +8,8 @@ import numpy as np
 
 from forensics.detectors import eval_noise
 from forensics.errors import CannotTell
-from forensics.run.series import Series, arrays, parts
+from forensics.run.metric_columns import arrays
+from forensics.run.series import Series, parts
 from parsers.tables import Run
 
 MOST = 400  # unit: evaluations in the picture

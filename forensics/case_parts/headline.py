@@ -40,7 +40,8 @@ def sentence(
     if said == "healthy":
         clear = sum(c.status == "clear" for c in checks)
         silent = sum(c.status == "cannot_tell" for c in checks)
-        return f"No trouble in what was logged: {clear} of {len(checks)} checks are clear, {silent} had no data. {told}".strip()
+        clears = f"No trouble in what was logged: {clear} of {len(checks)} checks are clear, {silent} had no data."
+        return " ".join(filter(None, (clears, _harmless_spikes(checks), told)))
     if said == "inconclusive":
         said_so = set(zip(*(run.tables["events"][c].to_pylist() for c in ("kind", "level")), strict=True))
         trained = {kind for kind, level in said_so if level != "warning"} - {"last_line", "cache"}  # any text has a last line and may warn
@@ -50,6 +51,13 @@ def sentence(
         unclear = f"Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}."
         return f"{told} {unclear}" if _leads(ended) else f"{unclear} {told}".strip()
     return unhealthy(findings, hypotheses, ended, proof)
+
+
+def _harmless_spikes(checks: Sequence[Check]) -> str:
+    count = next((int(c.note.split()[0]) for c in checks if c.id == "loss_spike" and c.status == "fired"), 0)
+    return (
+        f"{count} loss spike{' was' if count == 1 else 's were'} found, {'not' if count == 1 else 'none'} worth a warning." if count else ""
+    )
 
 
 def unhealthy(findings: Sequence[Finding], hypotheses: Sequence[Hypothesis], ended: Ending | None, proof: str = "") -> str:

@@ -105,7 +105,7 @@ def _triangles(s: Series, inside: list[int]) -> list[int]:
     """All jumps, where the rate climbs three times from its bottoms at even distances, no steeper and no higher than at first: a triangular
     cycle (arXiv:1506.01186), whose corners fall between the logged steps."""
     moves = np.diff(s.value)
-    bottoms = [0, *(i for i in range(1, len(moves)) if moves[i - 1] < 0 < moves[i])]
+    bottoms = [0, *np.flatnonzero((moves[:-1] < 0) & (moves[1:] > 0)) + 1]
     falls = np.flatnonzero(moves < 0)
     if len(bottoms) < 3 or not len(falls) or np.ptp(np.diff(s.step[bottoms])) > 2 * s.interval:
         return []

@@ -11,8 +11,9 @@ import numpy as np
 from forensics.batches import sample_order
 from forensics.run import evaluation_power, plan, reach, schedule_name, settings
 from forensics.run.inputs import leading_term
+from forensics.run.metric_columns import arrays
 from forensics.run.once import once
-from forensics.run.series import Series, arrays, series
+from forensics.run.series import Series, series
 from parsers import arrow
 from parsers.records.vocabulary import COMPOSED_STEPS
 from parsers.tables import Run

@@ -54,6 +54,7 @@ def is_policy(run: Run) -> bool:
     return reward is not None and len(surviving(reward)) >= REWARDS and not compared
 
 
+@once
 def loss_of(run: Run) -> Series:
     """The loss to look at: the training loss, else the evaluation's, else its perplexity, else the term that stands for a sum that was
     not logged. Raises CannotTell where there is none of them, and beside a reward: the loss of a policy is a surrogate, whose

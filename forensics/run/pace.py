@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.run import endings
+from forensics.run.metric_columns import arrays
 from forensics.run.once import once
-from forensics.run.series import Floats, Ints, Series, arrays
+from forensics.run.series import Floats, Ints, Series
 from parsers.lazy_regex import lazy_re
 from parsers.tables import DATED, DOUBTED, Run
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from forensics.run import endings, reach, settings
+from forensics.run.metric_columns import arrays
 from forensics.run.once import once
-from forensics.run.series import Series, arrays, parts, series
+from forensics.run.series import Series, parts, series
 from forensics.run.settings import Setting
 from parsers import arrow
 from parsers.tables import Run

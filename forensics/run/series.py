@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.run import added_up, axes, order, summed_terms
+from forensics.run.metric_columns import arrays, column_at, place_in, rows_of
 from forensics.run.once import once
-from parsers import arrow
 from parsers.tables import DATED, LINES_COUNTED, Run
 
 Floats = NDArray[np.float64]
@@ -73,12 +72,31 @@ class Series:
 
     def attempts(self, first: int | None = None, last: int | None = None) -> Iterator[tuple[int, Ints, Floats]]:
         """(attempt, step, value) of each attempt, cut to [first, last]."""
-        low, high = -np.inf if first is None else first, np.inf if last is None else last
-        rows = np.flatnonzero((self.step >= low) & (self.step <= high))
-        of = self.attempt[rows]
-        for a in np.unique(of):
-            mine = rows[of == a]
-            yield int(a), self.step[mine], self.value[mine]
+        for a, rows in self.rows_between(first, last):
+            yield a, self.step[rows], self.value[rows]
+
+    def rows_between(self, first: int | None = None, last: int | None = None) -> Iterator[tuple[int, Ints]]:
+        """(attempt, rows) of each attempt with a step from first to last."""
+        for a, rows, step, in_order in self._by_attempt:
+            if in_order:
+                low = 0 if first is None else int(np.searchsorted(step, first))
+                high = len(rows) if last is None else int(np.searchsorted(step, last, "right"))
+                rows = rows[low:high]
+            else:
+                rows = rows[(step >= (-np.inf if first is None else first)) & (step <= (np.inf if last is None else last))]
+            if len(rows):
+                yield a, rows
+
+    def alive_between(self, first: int, last: int) -> Ints:
+        """The rows of the branch that survived with a step from first to last, in order."""
+        rows: Ints = np.sort(np.concatenate([np.zeros(0, np.int64), *(rows for _, rows in self.rows_between(first, last))]))
+        return np.asarray(rows[self.alive[rows]], np.int64)
+
+    @cached_property
+    def _by_attempt(self) -> list[tuple[int, Ints, Ints, bool]]:
+        """(attempt, its rows, their steps, whether these never fall) of each attempt."""
+        every = [(int(a), rows := np.flatnonzero(self.attempt == a), self.step[rows]) for a in np.unique(self.attempt)]
+        return [(a, rows, step, bool((np.diff(step) >= 0).all())) for a, rows, step in every]
 
     def clock(self, row: int | np.integer[Any]) -> float | None:
         """Wall clock of a row in seconds since 1970, None where it was not logged or has no date."""
@@ -128,38 +146,38 @@ def by_rank(run: Run, name: str) -> list[Series]:
     """The metric as each rank logged it, in the order of the ranks; one series where ranks are not told apart."""
     columns = arrays(run)
     one = "rank" in columns["constant"]
-    ranks = [None] if one else np.unique(columns["rank"][_rows(columns, name)]).tolist()
+    ranks = [None] if one else np.unique(columns["rank"][rows_of(columns, name)]).tolist()
     return [s for rank in ranks if (s := _build(run, name, rank=rank)) is not None] or _sum(run, name)
 
 
 def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = None) -> Series | None:
     columns = arrays(run)
-    rows = _rows(columns, name)
+    rows = rows_of(columns, name)
     if only_tag is not None:
         rows = rows[columns["tag"][rows] == only_tag]
     if rank is not None:
-        rows = rows[_of(columns, "rank", rows) == rank]
+        rows = rows[column_at(columns, "rank", rows) == rank]
     if not len(rows):
         return None
-    tag, source = columns["tag"][rows], _of(columns, "source", rows)
+    tag, source = columns["tag"][rows], column_at(columns, "source", rows)
     if (tag != tag[0]).any() or (source != source[0]).any():
         formats = {s.path: s.format for s in run.sources}
-        group_of = np.array([hash_index(columns["formats"], formats.get(s, s)) for s in columns["sources"]], np.int64)
+        group_of = np.array([place_in(columns["formats"], formats.get(s, s)) for s in columns["sources"]], np.int64)
         groups = tag.astype(np.int64) * len(columns["formats"]) + group_of[source]
         groups -= groups.min()  # one name's tags are few: counting from the first tag of all costs a pass over all tags
         counted = {s.path for s in run.sources if LINES_COUNTED in s.note}
         lines = np.array([s in counted for s in columns["sources"]])[source]
         rows = rows[groups == _best_covered(groups, columns["step"][rows], columns["time"][rows], lines)]
-    ranks = _of(columns, "rank", rows)
+    ranks = column_at(columns, "rank", rows)
     rank = int(ranks.min())
     rows = rows[ranks == rank] if (ranks != rank).any() else rows
     state = name.startswith(STATES)
-    attempt, source = _of(columns, "attempt", rows), _of(columns, "source", rows)
+    attempt, source = column_at(columns, "attempt", rows), column_at(columns, "source", rows)
     found = order.curve(columns["step"][rows], attempt, columns["value"][rows], source, state=state)
     summaries = tuple(zip(*(columns[c][rows[found.summary]].tolist() for c in ("step", "value", "at")), strict=True))
     rows = rows[found.row]
     tag = columns["tags"][int(columns["tag"][rows[0]])]
-    step, attempt, source = axes.placed(columns, rows, name), _of(columns, "attempt", rows), _of(columns, "source", rows)
+    step, attempt, source = axes.placed(columns, rows, name), column_at(columns, "attempt", rows), column_at(columns, "source", rows)
     is_used = np.bincount(source) > 0
     used, code = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[source]
     first = columns["sources"][int(used[0])]
@@ -192,53 +210,9 @@ def _best_covered(groups: Ints, step: Ints, time: Floats, lines: NDArray[np.bool
     return int(np.lexsort((-clocks, -reach, -count + np.bincount(groups, lines) / 2))[0])
 
 
-def hash_index(seen: list[str], value: str) -> int:
-    """The position of value in seen, appended when new."""
-    if value not in seen:
-        seen.append(value)
-    return seen.index(value)
-
-
-def _rows(columns: dict[str, Any], name: str) -> Ints:
-    """The rows that have the name and a step, in file order."""
-    code = columns["code_of"].get(name)
-    if code is None:
-        return np.zeros(0, np.int64)
-    rows = columns["by_name"][columns["ends"][code] : columns["ends"][code + 1]]
-    return np.asarray(rows[columns["stepped"][rows]], np.int64)
-
-
-def _of(columns: dict[str, Any], name: str, rows: Ints) -> NDArray[np.int32]:
-    """A column at these rows; one that is the same everywhere is not looked up."""
-    column: NDArray[np.int32] = columns[name]
-    return np.full(len(rows), column[0], column.dtype) if name in columns["constant"] else column[rows]
-
-
-@once
-def arrays(run: Run) -> dict[str, Any]:
-    """The metrics table as numpy columns, made once: texts as codes ("tag") and what they stand for ("tags"); "stepped"
-    is where a row has a step; "constant" names columns that hold one value; "by_name" are the rows sorted by name, those
-    of name i between "ends" i and i + 1.
-    """
-    t = run.tables["metrics"]
-    coded = {c: t[c].combine_chunks() for c in ("tag", "name", "source")}
-    out: dict[str, Any] = {c: arrow.filled(a.indices, -1) for c, a in coded.items()}
-    out |= {c + "s": a.dictionary.to_pylist() for c, a in coded.items()}
-    out["code_of"] = {n: i for i, n in enumerate(out["names"])}
-    fills = {"step": 0, "rank": 0, "attempt": 0, "at": -1, "value": math.nan, "time": math.nan}
-    out |= {c: arrow.filled(t[c], fill) for c, fill in fills.items()}
-    out["constant"] = {c for c in ("source", "rank", "attempt") if len(t) and (out[c] == out[c][0]).all()}
-    stepped = arrow.valid(t["step"])
-    out |= {"stepped": np.ones(len(t), bool) if stepped is None else stepped, "formats": []}
-    few = len(out["names"]) < 1 << 15  # numpy sorts 16 bits in one pass
-    out["by_name"] = np.argsort(out["name"].astype(np.int16) if few else out["name"], kind="stable")
-    out["ends"] = np.cumsum([np.sum(out["name"] < 0), *np.bincount(out["name"][out["name"] >= 0], minlength=len(out["names"]))])
-    return out
-
-
 @once
 def parts(run: Run, name: str) -> list[Series]:
     """Every tag that carries a name, each as a series of its own: the layers of ``grad.norm_layer``, the sets of ``loss.part``."""
     columns = arrays(run)
-    tags = np.flatnonzero(np.bincount(columns["tag"][_rows(columns, name)]))
+    tags = np.flatnonzero(np.bincount(columns["tag"][rows_of(columns, name)]))
     return [s for tag in tags if (s := _build(run, name, int(tag))) is not None] or _sum(run, name)

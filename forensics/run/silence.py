@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.run import endings, proper_end
+from forensics.run.metric_columns import arrays
 from forensics.run.once import once
-from forensics.run.series import Floats, Ints, arrays
+from forensics.run.series import Floats, Ints
 from parsers.tables import DOUBTED, WIDEST_ZONE, Run
 
 # lines that a job writes while it does no steps

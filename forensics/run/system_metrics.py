@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forensics.run.metric_columns import arrays
 from forensics.run.once import once
-from forensics.run.series import Floats, arrays
+from forensics.run.series import Floats
 from parsers import arrow
 from parsers.tables import Run
 

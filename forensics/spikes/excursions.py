@@ -10,6 +10,7 @@ count as the highest.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -183,18 +184,27 @@ def middle_of_three(y: Floats) -> Floats:
     return np.concatenate([inner, [(y[-2] + y[-1]) / 2, y[-1]]])
 
 
-def in_units(e: Excursion, x: Floats, place: NDArray[np.int64], logs: bool) -> Excursion:
-    """An excursion of ``scaled`` values in the unit of the values themselves, at their own places."""
-    size, level = 1.0 if logs else unit(x), level_in_units(e, x, logs)
-    sigma = float(np.exp(e.level)) * e.sigma if logs else e.sigma * size
-    height = float(x[e.peak]) - level if np.isfinite(x[e.peak]) else float("inf")
-    end = int(place[e.end]) if e.end is not None else None
-    return replace(e, start=int(place[e.start]), peak=int(place[e.peak]), end=end, level=level, sigma=sigma, height=height)
+def in_units(found: Sequence[Excursion], x: Floats, place: NDArray[np.int64], logs: bool) -> list[Excursion]:
+    """Excursions of ``scaled`` values in the unit of the values themselves, at their own places."""
+    size = negligible(x) if logs else unit(x)
+
+    def of(e: Excursion) -> Excursion:
+        level = _level(e, size, logs)
+        sigma = float(np.exp(e.level)) * e.sigma if logs else e.sigma * size
+        height = float(x[e.peak]) - level if np.isfinite(x[e.peak]) else float("inf")
+        end = int(place[e.end]) if e.end is not None else None
+        return replace(e, start=int(place[e.start]), peak=int(place[e.peak]), end=end, level=level, sigma=sigma, height=height)
+
+    return [of(e) for e in found]
 
 
 def level_in_units(e: Excursion, x: Floats, logs: bool) -> float:
     """The level before an excursion of ``scaled`` values, in the unit of the values themselves."""
-    return float(np.exp(e.level)) - negligible(x) if logs else e.level * unit(x)
+    return _level(e, negligible(x) if logs else unit(x), logs)
+
+
+def _level(e: Excursion, size: float, logs: bool) -> float:
+    return float(np.exp(e.level)) - size if logs else e.level * size
 
 
 def smallest_visible(values: Floats, sigmas: float = PEAK_SIGMA, least: float = LEAST) -> float | None:

@@ -76,7 +76,7 @@ def moved_first(run: Run, start: int, peak: int, interval: int) -> dict[str, Any
         if s is None or len(s) < 12:
             continue
         looked.append(name)
-        rows = np.flatnonzero(s.alive & (s.step <= peak) & (s.step >= start - (AHEAD + USUAL) * max(s.interval, interval)))
+        rows = s.alive_between(start - (AHEAD + USUAL) * max(s.interval, interval), peak)
         near = rows[s.step[rows] >= start - AHEAD * max(s.interval, interval)]
         usual = s.value[rows[: len(rows) - len(near)]]
         at = _departure(usual[np.isfinite(usual)], s.value[near], name in SCHEDULED)

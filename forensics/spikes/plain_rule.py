@@ -16,19 +16,19 @@ def find(values: Floats) -> list[Excursion]:
     y, logs = scaled(x)
     least = float(np.log1p(LEAST)) if logs else LEAST
     events = [e for e in candidates(y) if e.depth == 0 and e.sigmas >= PEAK_SIGMA and e.height >= least]
-    return [in_units(e, x, place, logs) for e in _without_crowds(events, len(y))]
+    return in_units(_without_crowds(events, len(y)), x, place, logs)
 
 
 def _without_crowds(events: list[Excursion], n: int) -> list[Excursion]:
     """Leaves out excursions of a size that this stretch of the series shows again and again."""
     kept = []
-    starts = np.array([e.start for e in events])
+    starts = np.array([e.start for e in events])  # in order
     heights = np.array([e.height for e in events])
-    for e in events:
-        span = 3 * CROWD_WINDOW
-        near = (np.abs(starts - e.start) <= span) & (heights >= 0.6 * e.height)
+    span = 3 * CROWD_WINDOW
+    first, last = np.searchsorted(starts, starts - span), np.searchsorted(starts, starts + span, "right")
+    for e, a, b in zip(events, first, last, strict=True):
         width = min(e.start + span, n) - max(e.start - span, 0)
-        crowd = near.sum() > max(width / CROWD_WINDOW, 1) + 1
+        crowd = np.count_nonzero(heights[a:b] >= 0.6 * e.height) > max(width / CROWD_WINDOW, 1) + 1
         if not crowd or e.sigmas >= CROWD_SIGMA:
             kept.append(e)
     return kept

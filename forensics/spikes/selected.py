@@ -64,7 +64,7 @@ def heights(s: Symptoms, f: Spike, end: int) -> Floats:
     logged, facts = metric(s.run), f.facts
     if logged is None:
         return np.zeros(0)
-    x: Floats = logged.value[(logged.attempt == facts.attempt) & (logged.step >= facts.start) & (logged.step < end)] - facts.level
+    x: Floats = next((v for a, _, v in logged.attempts(facts.start, end - 1) if a == facts.attempt), np.zeros(0)) - facts.level
     finite: Floats = x[np.isfinite(x)]
     return finite
 

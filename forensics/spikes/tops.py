@@ -13,6 +13,8 @@ BLOCK = 256  # unit: values looked at in one go; changes the time that it takes,
 
 def first_at_most(x: Floats, start: int, limit: float) -> int | None:
     """First index from start on at which x is at most `limit`."""
+    if start < len(x) and x[start] <= limit:  # most excursions are one value wide
+        return start
     block = BLOCK
     while start < len(x):
         low = np.flatnonzero(x[start : start + block] <= limit)
@@ -27,6 +29,8 @@ def top_of_hump(y: Floats, settled: Floats, start: int, level: float, end: int |
     """The top of the first hump: the highest value before half of the height reached so far is lost again."""
     stop = max(end if end is not None else len(y), start + 1)
     peak, seen = start, start
+    if stop == start + 1:
+        return start
     while seen < stop:
         ahead = min(seen + BLOCK, stop)
         top = np.maximum.accumulate(y[seen:ahead])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from curves import noisy, run_of
 
 import forensics
-from forensics import evidence, ranking
+from forensics import evidence, pipeline, ranking
 from forensics.case import Clue, Finding, Hypothesis
 from forensics.case_parts import headline
 from forensics.case_parts.saved_case import finding_of
@@ -114,3 +116,16 @@ def test_a_jump_that_stays_has_one_beginning_and_the_cause_its_own() -> None:
 
 def test_the_checkpoint_that_lost_the_optimizer_is_none_to_go_back_to() -> None:
     assert forensics.analyze(str(SAMPLES / "optimizer_lost_jsonl")).to_json()["run"]["last_healthy_checkpoint"] is None
+
+
+def test_a_grave_spike_after_a_hundred_harmless_ones_is_told() -> None:
+    loss = noisy(12_000, 0.003) * np.exp(-np.arange(12_000) / 6000)
+    loss[np.random.default_rng(1).choice(np.arange(500, 11_500), 100, replace=False)] *= 1.6
+    quiet = pipeline.analyze_run(run_of({"loss.train": loss}))
+    # two of the hundred are neighbours
+    assert quiet.verdict == "healthy" and "99 loss spikes were found, none worth a warning." in quiet.answer
+    loss[11_800:] *= 4
+    case = pipeline.analyze_run(run_of({"loss.train": loss}))
+    assert case.verdict == "unhealthy" and any(f.kind == "loss_spike" and (f.first_step or 0) >= 11_790 for f in case.findings)
+    note = next(c.note for c in case.checks if c.id == "loss_spike")
+    assert note.endswith(f"the gravest {pipeline.SHOWN_PER_DETECTOR} are listed")

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from curves import run_of
 from runs import START, case, loss, only, read
 
 import forensics
@@ -248,3 +249,11 @@ def test_of_two_copies_the_one_that_goes_further_is_taken(tmp_path: Path) -> Non
     history = [row | {"step": 10 * (i + 1)} for i, row in enumerate(rows)]
     (tmp_path / "trainer_state.json").write_text(json.dumps({"global_step": 300, "max_steps": 300, "log_history": history}))
     assert train(tmp_path).step[-1] == 300
+
+
+def test_rows_between_steps_are_those_of_each_attempt_and_what_survived() -> None:
+    s = series(run_of({"loss.train": np.arange(8.0)}, steps=[0, 1, 2, 3, 2, 3, 4, 5], attempts=[0, 0, 0, 0, 1, 1, 1, 1]), "loss.train")
+    assert s is not None
+    assert [(a, rows.tolist()) for a, rows in s.rows_between(1, 3)] == [(0, [1, 2, 3]), (1, [4, 5])]
+    assert [a for a, _, _ in s.attempts(4)] == [1] and not list(s.attempts(9))
+    assert s.alive_between(1, 4).tolist() == [1, 4, 5, 6]
