@@ -22,6 +22,7 @@ Folklore
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from forensics.checkpoints.describe import Checkpoint
 from forensics.checkpoints.looks import kin
 from forensics.checkpoints.lost_parts import parts, parts_gone
 from forensics.errors import CannotTell
+from forensics.run import endings
 from forensics.run.series import series
 from parsers.tables import Run
 
@@ -164,13 +166,15 @@ def _without(run: Run, found: list[Row], starts: list[int]) -> Iterator[Finding]
 
 
 def _went_on_without(run: Run, found: list[Row]) -> Iterator[Finding]:
-    """A launch that goes on right behind a folder of the Trainer's (trainer_state.json counts its steps) that holds weights and nothing of what training
-    needs, as save_only_model leaves it: neither optimizer nor schedule nor random numbers. Who deletes the optimizer for its size leaves the others."""
+    """A launch that goes on right behind a checkpoint that holds weights and no optimizer: a folder of the Trainer's (trainer_state.json counts its
+    steps) as save_only_model leaves it, or a file that a line names as what was loaded. An optimizer, a schedule or random numbers beside it count."""
     begins = [(a["steps"][0], run.attempts[k]["span"].interval) for k, a in enumerate(run.attempts[1:]) if a.get("steps")]
+    loaded = [str(e["text"]) for e in endings.events(run, "resume")]
     for c, _ in found:
-        step, home = c.step or 0, c.path
+        step, home = c.step or 0, c.path if c.path.is_dir() else c.path.parent
         kept = [f for rule in ("*optim*", "sched*", "rng_state*", "global_step*", "*.distcp") for f in home.glob(rule)]
-        if c.kind != "weights" or not (home / "trainer_state.json").is_file() or kept:
+        named = any(re.search(rf"(?<![\w.-]){re.escape(c.path.name)}(?![\w-])", text) for text in loaded)
+        if c.kind != "weights" or kept or not (named or (home / "trainer_state.json").is_file()):
             continue
         if begun := [s for s, interval in begins if 0 <= s - step <= max(interval, 1)]:
             title = f"{run_saves.name(c, run)}, from which the run goes on at step {begun[0]}, holds weights and no optimizer, schedule or random state: "

@@ -106,10 +106,11 @@ class Log(Gathered):
         used = {level, *(names[n] for n in TIME if n in names)}
         for i, (row, at) in enumerate(zip(rows, part.at.tolist(), strict=True)):
             kind = next((row[k] for k in kinds if isinstance(row[k], str) and len(row[k]) < 40), "log")
-            kind = "resume" if any(v.RESUMED_FROM.fullmatch(k) and x for k, x in row.items()) else kind
             rest = [f"{k}={x}" for k, x in row.items() if k not in used and x != kind and isinstance(x, (str, int, float))]
             text = str(row[message]) if message else " ".join([kind, *rest])[:2000]
             said = str(row[level]).lower() if level else "info"
+            if v.RESUMED.fullmatch(kind) or any(v.RESUMED_FROM.fullmatch(k) and x for k, x in row.items()):
+                kind = "resume"
             self.rows.event(
                 _sound(kind),
                 _sound(text),

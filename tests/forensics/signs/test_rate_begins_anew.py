@@ -61,3 +61,20 @@ def test_a_launch_that_goes_on_from_weights_alone(tmp_path: Path, kept: str) -> 
     found = [f for f in checkpoint_state.detect(run) if f.facts.what == "optimizer_missing"]
     assert len(run.attempts) == 2 and [f.facts.resumed for f in found] == ([] if kept else [[60]])
     assert ("optimizer_state_lost" in {h.id for h in judge(run).hypotheses}) == (not kept)
+
+
+@pytest.mark.parametrize("line", ["ckpt_60.pt", "warmup.pt", None])
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_line_that_names_the_file_of_weights_alone(tmp_path: Path, line: str | None, whole: bool) -> None:
+    torch = pytest.importorskip("torch")
+    rows: list[dict[str, Any]] = [{"step": k + 1, "loss": 3 - 0.01 * k, "lr": 1e-3} for k in range(120)]
+    if line:
+        rows.insert(60, {"event": "restart", "from": line, "step": 61})
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    weights = torch.nn.Linear(8, 8)
+    adam = torch.optim.Adam(weights.parameters())
+    weights(torch.randn(4, 8)).sum().backward()
+    adam.step()
+    torch.save({"model": weights.state_dict(), "step": 60} | ({"optimizer": adam.state_dict()} if whole else {}), tmp_path / "ckpt_60.pt")
+    found = [f for f in checkpoint_state.detect(forensics.read(str(tmp_path))) if f.facts.what == "optimizer_missing"]
+    assert [f.facts.resumed for f in found] == ([[60]] if line == "ckpt_60.pt" and not whole else [])
