@@ -6,7 +6,7 @@ What it sees
 How it decides
     Takes the logged throughput of training, else the time of a step (a "time" that falls is none since the start, so it is
     one of a step, too), else that of an epoch, else the time since the start or the clock between logged rows, by the steps between them and
-    without the pauses that hold an evaluation or a save, and looks for the one split
+    without the pauses that hold an evaluation or a save, all times the samples of a step where these change, and looks for the one split
     into before and after that explains most of it (medians, at least five values on each side). It fires at a lasting
     slow-down to less than 80 % (to less than half where fewer than 20 values stand on a side, or only the time since the start is known), when the change is at least four times the noise, 2.6 sigma of the rank sum of both sides
     (few values tell only what divides them well), and three units of the last printed digit. It is for information unless the
@@ -32,7 +32,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors import utilization
 from forensics.errors import CannotTell
-from forensics.run import epoch_times, pace
+from forensics.run import epoch_times, pace, step_work
 from forensics.run.inputs import surviving
 from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, parts, series
@@ -55,7 +55,8 @@ RANKS = 2.6  # statistical: sigma of Wilcoxon's rank sum, once in 200; 5 of 10 r
 ODD = 0.3  # of the changes are falls; bound: half of them in noise, a third where every third step is fast, none in time since the start
 DIGITS = 3  # unit: of the last digit; 0.002 s that become 0.003 s are rounding
 EVEN = 0.25  # share of pauses with an evaluation or a save by which the halves of a run may differ, so that medians compare alike; not critical
-SPEEDS = ("tput.tokens", "tput.tokens_dev", "tput.samples", "tput.samples_dev", "tput.steps", "mfu", "flops.dev")
+BY_SAMPLES = ("tput.tokens", "tput.tokens_dev", "tput.samples", "tput.samples_dev", "mfu", "flops.dev")
+SPEEDS = (*BY_SAMPLES[:4], "tput.steps", *BY_SAMPLES[4:])
 FILLING = 0.1  # bound: of the steps; what a buffer is filled with before the first update of DQN, SAC or TD3
 SAME = 0.05  # bound: a speed of the last rows is off by 11 % where the run slows down to SLOWER half-way
 CUT = 5  # statistical: percent on either side, so that single pauses move no split
@@ -161,7 +162,14 @@ def _least(s: Series, side: int) -> float:
 
 
 def speed_of(run: Run) -> tuple[Series, Ints, np.ndarray]:
-    """A series, rows of it, and their speed (more is faster), finite and positive. Raises CannotTell."""
+    """A series, rows of it, and their speed (more is faster), finite and positive; that of steps which come to hold more samples is in samples.
+    Raises CannotTell."""
+    s, rows, speed = _logged_speed(run)
+    more = step_work.of_steps(run, s.step[rows]) if s.name not in BY_SAMPLES else None
+    return s, rows, speed if more is None else speed * more
+
+
+def _logged_speed(run: Run) -> tuple[Series, Ints, np.ndarray]:
     for name in (*SPEEDS, "time.step", "time.total"):
         told = max((p for p in parts(run, name) if not pace.EVALUATION.search(p.tag)), key=len, default=None)
         rows = surviving(told) if told is not None else np.zeros(0, np.int64)

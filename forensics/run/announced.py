@@ -42,15 +42,17 @@ def announced(run: Run) -> tuple[Announced, ...]:
     found: dict[tuple[int, str], Announced] = {}
     table = run.tables["config"]
     for key, text, source, at in zip(*(table[c].to_pylist() for c in ("key", "value", "source", "at")), strict=True):
-        value = settings.plain(text)
-        name = re.split(r"[./]", key)[-1]
+        value = said_as = settings.plain(text)
+        *above, name = re.split(r"[./]", key)
+        if above and name.isdigit():  # of {"500": 64}, which a config that lists its settings one by one takes apart
+            name, value = above[-1], {name: value}
         about = "data" if DATA.search(name) else "batch" if BATCH.search(name) else "other"
         steps = list(_steps(value, about != "other"))[:MOST] if isinstance(value, (list, dict, str)) else []
         for step in steps:
             said = about
             if isinstance(value, str):
                 said = "batch" if BATCH.search(value) else "data" if DATA.search(value) else "other"
-            found.setdefault((step, key), Announced(step, said, key, str(value)[:120], run.where(source, at)))
+            found.setdefault((step, key), Announced(step, said, key, str(said_as)[:120], run.where(source, at)))
     return tuple(sorted(found.values(), key=lambda a: a.step))
 
 

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 STATES = (
-    "lr", "loss_scale", "epoch", "step", "axis/", "time.total", "tokens.seen", "samples.seen", "batch.size", "skip.count", "nan.count",
+    "lr", "loss_scale", "epoch", "step", "axis/", "time.total", "tokens.seen", "samples.seen", "batch.size", "batch.accumulation", "skip.count", "nan.count",
 )  # fmt: skip
 """What stands at a moment and has no mean: rates, settings, counters."""
 

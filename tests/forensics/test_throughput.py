@@ -123,3 +123,14 @@ def test_a_column_of_seconds_that_is_none_of_an_epoch(name: str) -> None:
     values = np.cumsum(SECONDS) if name == "sec" else SECONDS
     with pytest.raises(CannotTell):
         found(f"other/{name}", values)
+
+
+@pytest.mark.parametrize(("name", "second", "told"), [
+    ("batch.accumulation", 8.0, []), ("batch.accumulation", 1.0, ["warning"]), ("batch.size", 4.0, []), ("samples.seen", 4.0, []), ("samples.seen", 1.0, ["warning"]),
+])  # fmt: skip
+def test_steps_that_hold_more_samples_take_longer(name: str, second: float, told: list[str]) -> None:
+    held = np.r_[np.full(100, 1.0), np.full(100, second)]
+    took = np.r_[np.full(100, 1.0), np.full(100, 5.0)] + np.random.default_rng(0).normal(0, 0.05, 200)
+    logged = np.cumsum(held) if name == "samples.seen" else held
+    run = run_of({"time.step": took, name: logged, "loss.train": np.linspace(3, 2, 200)})
+    assert [f.severity for f in throughput.detect(run)] == told

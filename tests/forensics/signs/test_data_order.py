@@ -119,6 +119,7 @@ def test_each_state(look: Callable[[Symptoms], Sign], state: str, s: Symptoms) -
         ({"note": "accumulation 1 -> 4 from iter 300 on, planned"}, [(300, "batch")]),
         ({"note": "at step 300 the loss jumped"}, []),
         ({"data_mix": {"100": "a", "250": "b"}}, [(100, "data"), (250, "data")]),
+        ({"batch_plan.0": 32, "batch_plan.500": 64, "train.accum.900": 4, "layers.2": 64}, [(500, "batch"), (900, "batch")]),
         ({"eval_interval": 300, "steps": 300, "layers": [{"from": 3}]}, []),
         (
             {"stages": [{"classes": [0, 1], "steps": 300}, {"classes": [2, 3], "steps": 300}, {"classes": [4], "steps": 300}]},

@@ -1,0 +1,38 @@
+"""How much work a step is, where a batch that grows or gradients that are added up over more micro-batches make it more."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.run.series import Floats, Ints, series
+from parsers.tables import Run
+
+CHANGES = 1.25  # bound: a batch or an accumulation changes by a factor of two, seldom less; counters of padded batches wobble by less
+COUNTERS = ("samples.seen", "tokens.seen")
+
+
+def of_steps(run: Run, step: Ints) -> Floats | None:
+    """Samples of each step up to a factor, at these steps (in order); None where nothing tells, or all are alike."""
+    sizes = [at for name in ("batch.size", "batch.accumulation") if (at := _held(run, name, step)) is not None]
+    told = [np.prod(sizes, axis=0)] if sizes else []
+    told += [grown for name in COUNTERS if (grown := _grown(run, name, step)) is not None]
+    return next((w for w in told if (w > 0).all() and w.max() >= CHANGES * w.min()), None)
+
+
+def _held(run: Run, name: str, step: Ints) -> Floats | None:
+    """The value of a setting that was logged by step, at other steps: that of the last row until there."""
+    s = series(run, name)
+    if s is None or not s.usable.any():
+        return None
+    at = np.searchsorted(s.step[s.usable], step, "right") - 1
+    return np.asarray(s.value[s.usable][np.maximum(at, 0)])
+
+
+def _grown(run: Run, name: str, step: Ints) -> Floats | None:
+    """What a counter grows by a step, before each of these steps."""
+    s = series(run, name)
+    if s is None or s.usable.sum() < 2 or len(step) < 2:
+        return None
+    count = np.interp(step, s.step[s.usable], s.value[s.usable])
+    grown = np.diff(count) / np.maximum(np.diff(step), 1)
+    return np.concatenate([grown[:1], grown])
