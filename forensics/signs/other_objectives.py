@@ -146,7 +146,7 @@ def experts_unbalanced(s: Symptoms) -> Sign:
         return seen(text, first=stays_from(p, first - math.log(1 / HALF))) if first - last >= math.log(1 / HALF) else absent(text)
     for p in worded(s.run, BALANCE):
         x, (_, last) = p.value[p.usable], both_levels(p)
-        low = float(np.percentile(x, 5))
+        low = min(float(np.percentile(x, 5)), float(x[0]))  # a router that learnt nothing yet is nearly even
         text = f"{p.tag} is {low:.3g} at its lowest and {last:.3g} at the end."
         return seen(text) if low > 0 and last >= TWICE * low else absent(text)
     return cannot_tell("neither loads, entropy nor balance loss of experts were logged.")

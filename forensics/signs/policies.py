@@ -11,7 +11,7 @@ from forensics.run.inputs import LOST, is_policy
 from forensics.run.metrics_in_words import moved_from
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats, Series, parts, series
-from forensics.signs.policy_updates import EXPLAINED, GROWN, value_loss_dwarfs_return
+from forensics.signs.policy_updates import EXPLAINED, GROWN, STILL, value_loss_dwarfs_return
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 
 SUBJECT = "other_objectives"  # the other half of it
@@ -71,10 +71,12 @@ def policy_kl_ran_away(s: Symptoms) -> Sign:
     if kl is not None and kl.usable.sum() >= 5 and _policy(s):
         tag, x = kl.tag.lower(), kl.value[kl.usable]
         limit = A_TURN if any(w in tag for w in ("approx", "ppo_kl", "old")) else SUMMED if "objective" in tag else A_TOKEN
-        high = float(np.percentile(x, 90))
+        high, last = float(np.percentile(x, 90)), float(np.percentile(x[-max(len(x) // 4, 3) :], 90))
         text = f"{kl.tag} exceeds {high:.3g} nats in a tenth of the updates (highest {x.max():.3g}; {limit:.3g} would be far)."
         if high <= limit:
             return absent(text)
+        if limit == A_TURN and last < STILL:  # an update that changes nothing is one of a policy that is certain, not of one that runs
+            return absent(f"{text[:-1]}; in the last quarter it exceeds {last:.2g} in a tenth of them: the policy stands still.")
         return seen(text, first=int(kl.step[kl.usable][np.flatnonzero(x > limit)[0]]))
     return _chosen_answers(s)
 

@@ -150,6 +150,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (O.experts_unbalanced, "seen", {"other/max expert load": np.clip(GROWS / 5, 0.2, 0.9)}, {}),
     (O.experts_unbalanced, "absent", {"other/max expert load": 0.2 * ONE}, {}),
     (O.experts_unbalanced, "seen", {"other/load_balancing_loss": 1 + GROWS}, {}),
+    (O.experts_unbalanced, "seen", {"other/load_balancing_loss": 8 - 7 * (T == 0)}, {}),
+    (O.experts_unbalanced, "absent", {"other/load_balancing_loss": 1.1 - 0.1 * (T == 0)}, {}),
     (O.experts_unbalanced, "cannot tell", {"loss.train": FADES}, {}),
     (O.accuracies_reversed, "seen", {"pref.acc": RIGHT}, {}),
     (O.accuracies_reversed, "absent", {"pref.acc": 0.9 * ONE}, {}),

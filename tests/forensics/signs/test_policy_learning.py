@@ -62,6 +62,14 @@ def test_what_updates_of_a_policy_come_to(
     assert found.text.endswith(".")
 
 
+@pytest.mark.parametrize(("ends", "state"), [(1e-9, "absent"), (0.8, "seen"), (0.01, "seen")])
+def test_a_policy_that_is_certain_runs_away_no_more(tmp_path: Path, ends: float, state: str) -> None:
+    kl = [1.0] * 10 + [ends] * 20
+    rows = [{"step": i, "train/approx_kl": k, "rollout/ep_rew_mean": -50 - i} for i, k in enumerate(kl, 1)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert P.policy_kl_ran_away(Symptoms(forensics.read(tmp_path), ())).state == state
+
+
 @pytest.mark.parametrize(("beta", "reference", "state"), [(0.003, -1.2, "seen"), (0.1, -17.4, "absent"), (None, -17.4, "absent")])
 def test_a_chosen_answer_is_held_against_its_reference(tmp_path: Path, beta: float | None, reference: float, state: str) -> None:
     """A small beta hides in rewards how far a policy went, and a log that begins after the first updates hides it, too."""
