@@ -49,7 +49,7 @@ class Series:
     rank: int = 0  # the process that logged it
     rises: bool = False  # the values are negated, for training raises them: an objective that is judged as a loss
     summaries: tuple[tuple[int, float, int], ...] = ()  # (step, value, at) of means over the run, left out
-    summed: int | None = None  # the row from which on the log adds the values up, which are taken apart here
+    summed: added_up.Total | None = None  # how the log adds the values up, which are taken apart here
 
     @cached_property
     def scale(self) -> str:
@@ -119,8 +119,8 @@ def series(run: Run, name: str) -> Series | None:
     """
     if (found := _build(run, name)) is None:
         found = next(iter(_sum(run, name)), None)
-    first = added_up.begins(found.value) if found is not None and name == "loss.train" and not found.attempt.any() else None
-    return found if found is None or first is None else replace(found, value=added_up.taken_apart(found.value, first), summed=first)
+    total = added_up.total(found.value) if found is not None and name == "loss.train" and not found.attempt.any() else None
+    return found if found is None or total is None else replace(found, value=added_up.taken_apart(found.value, total), summed=total)
 
 
 def _sum(run: Run, name: str) -> list[Series]:

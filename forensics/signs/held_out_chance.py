@@ -9,7 +9,7 @@ from forensics.run import evaluations as held
 from forensics.run.scores import Score, held_out, scores
 from forensics.run.series import Floats, Series, series
 from forensics.run.usable_values import first_level
-from forensics.signs.sign import ABSENT, SEEN, Sign, Symptoms, absent, cannot_tell, seen
+from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Sign, Symptoms, absent, cannot_tell, seen
 from parsers.tables import Run
 
 SUBJECT = "held_out"  # the other half of it
@@ -99,6 +99,25 @@ def eval_at_chance_throughout(s: Symptoms) -> Sign:
     if len(held.evaluations(s.run)[1]) < LEAST and len(held.evaluations(s.run, "acc.eval")[1]) < LEAST:
         return cannot_tell("fewer than three evaluations were logged.")
     return cannot_tell("neither vocabulary nor classes nor the kind of score say what guessing gives.")
+
+
+def first_pass_learnt_evaluation_not(s: Symptoms) -> Sign:
+    """In the first pass over the data, on samples that were all new, the training loss fell by a fifth, and no evaluation is better than guessing or
+    than the first one: what the training samples teach holds for others of their kind, so those of the evaluation are of another."""
+    train, end = series(s.run, "loss.train"), held.first_pass(s.run)
+    if train is None or end is None:
+        return cannot_tell(NO_TRAIN if train is None else "the log does not say where the first pass over the data ends.")
+    rows = np.flatnonzero(train.usable & (train.step <= end))
+    if len(rows) < 2 * LEAST:
+        return cannot_tell(f"fewer than {2 * LEAST} training losses of the first pass over the data were logged.")
+    never = next((t for look in (eval_at_chance_throughout, eval_never_better) if (t := look(s)).state != CANNOT_TELL), None)
+    if never is None:
+        return cannot_tell("the evaluation cannot be held against guessing, nor against its own first value.")
+    first, last = _beginning(train.value[rows]), float(np.median(train.value[rows[-LEAST:]]))
+    text = f"Training loss goes from {first:.4g} to {last:.4g} in the first pass over the data, until step {train.step[rows[-1]]}"
+    if never.state == ABSENT or not 0 < last <= BY_ROTE * first:
+        return absent(f"{text}{'; the evaluation learns, too' if never.state == ABSENT else ''}.")
+    return seen(f"{text}; {never.text[0].lower()}{never.text[1:]}", first=int(train.step[rows[0]]))
 
 
 def eval_at_chance_beside_easy_training(s: Symptoms) -> Sign:

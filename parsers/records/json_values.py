@@ -28,7 +28,9 @@ EVENT_KEYS = ("event", "type", "kind", "event_type", "status")
 RESUMED_FROM = lazy_re(
     r"(?i)(?:resume[ds]?|restor(?:e|ed)|load(?:ed)?)_?from(?:_?(?:checkpoint|ckpt|path|step))?"
 )  # a launch that says so of itself
-RESUMED = lazy_re(r"(?i)(?:re-?start|resume|restore|reload)(?:d|ed|ing)?(?:[_ -]?(?:run|training|from|checkpoint|ckpt|state)){0,3}")  # kinds of events
+RESUMED = lazy_re(
+    r"(?i)(?:re-?start|resume|restore|reload)(?:d|ed|ing)?(?:[_ -]?(?:run|training|from|checkpoint|ckpt|state)){0,3}"
+)  # kinds of events
 LEVEL_KEYS = ("level", "levelname", "severity", "lvl", "log_level")
 HEADER_WORDS = {"header", "config", "hparams", "hyperparameters", "args", "meta", "metadata", "init", "params", "env", "run_start", "start"}
 CONFIG_KEYS = {"config", "args", "hparams", "hyperparameters", "params", "cfg", "training_args", "env_info", "hyper_parameters"}

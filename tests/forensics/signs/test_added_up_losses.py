@@ -33,10 +33,27 @@ def test_what_was_added_is_judged(at: int) -> None:
     assert list(divergence.detect(run)) == []
 
 
+def set_back(x: Any, rows: int) -> Any:
+    return np.concatenate([np.cumsum(part) for part in np.split(x, range(rows, len(x), rows))])
+
+
+@pytest.mark.parametrize("rows", [5, 10, 16])
+def test_a_total_that_is_set_back_now_and_then(rows: int) -> None:
+    run = run_of({"loss.train": set_back(LOSS, rows)})
+    found = loss_added_up(Symptoms(run, ()))
+    assert found.state == "seen" and f"set back only every {rows} values" in found.text
+    s = series(run, "loss.train")
+    assert s is not None
+    assert np.allclose(s.value, LOSS)
+
+
 @pytest.mark.parametrize(
     "loss",
     [
         LOSS,
+        set_back(LOSS, 10) / (T % 10 + 1),  # a mean that begins anew
+        LOSS + 0.4 * (T % 10),  # rises in every round, from its level on
+        np.where(T < 30, set_back(LOSS, 10), LOSS),
         np.where(T < AT, LOSS, LOSS[AT] * 1.15 ** (T - AT)),  # runs away, ever faster
         np.where(T < AT, LOSS, LOSS[AT] + 8 * (1 - np.exp(-(T - AT) / 8)) + LOSS),  # and levels off
         np.where(T < AT, LOSS, LOSS + 0.4 * (T - AT)),  # in a straight line, by less than its level
