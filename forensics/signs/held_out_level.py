@@ -8,7 +8,7 @@ from forensics.detectors import eval_jump, eval_noise
 from forensics.run import evaluations as held
 from forensics.run import settings
 from forensics.run.evaluations import FIFTHS
-from forensics.run.robust import error_of_median, median, robust_sigma
+from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.run.usable_values import first_level
 from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN
@@ -128,8 +128,11 @@ def _gaps(train: Series, step: Ints, x: Floats) -> Floats:
     rows = rows[np.argsort(train.step[rows], kind="stable")]
     at, value = train.step[rows], train.value[rows]
     first, stop = np.searchsorted(at, step - width), np.searchsorted(at, step + width, side="right")
-    beside = [value[i:j] for i, j in zip(first.tolist(), stop.tolist(), strict=True)]  # from both sides: a falling loss favours neither
-    return np.array([median(v) if len(v) else np.nan for v in beside]) - x
+    level, many = np.full(len(x), np.nan), stop - first
+    for n in np.unique(many[many > 0]).tolist():  # windows of one length together
+        of = many == n
+        level[of] = np.median(value[first[of][:, None] + np.arange(n)], axis=1)  # from both sides: a falling loss favours neither
+    return level - x
 
 
 def accuracy_is_one_class(s: Symptoms) -> Sign:
