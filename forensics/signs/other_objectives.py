@@ -35,7 +35,7 @@ LOSS_ON_REAL, LOSS_ON_FAKE = (
 )
 
 EFFECTS = {
-    "discriminator_won": "loss.part",
+    "gan_trouble": "loss.part",
     "samples_alike": "samples",
     "kl_term_vanished": "loss.part",
     "experts_unbalanced": "moe.load",
@@ -53,7 +53,7 @@ LARGEST_LOAD = r"\b(max|largest|top)\b.*\bexperts?\b.*\b(load|share|frac|fractio
 LOAD = r"\b(expert|experts|e)[ /]?\d+\b.*\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b|\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b.*\b(experts?|e)[ /]?\d+\b|^((experts?|router|moe)[ /])?loads?( l ?\d+)?/\d+$|\b(experts?|router|moe)[ /](usage|util\w*|share|frac(tion)?)/\d+$"
 
 
-def discriminator_won(s: Symptoms) -> Sign:
+def gan_trouble(s: Symptoms) -> Sign:
     """The discriminator tells real from generated samples with 99 % certainty, at the end or for a quarter of the run, or its loss is what that gives (below 0.02)."""
     real, fake = probability(worded(s.run, ON_REAL)), probability(worded(s.run, ON_FAKE))
     if real is not None and fake is not None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from forensics.signs import two_players as T
-from forensics.signs.other_objectives import discriminator_won
+from forensics.signs.other_objectives import gan_trouble
 from forensics.signs.sign import Sign, Symptoms
 from tests.forensics.curves import run_of
 
@@ -40,8 +40,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, dict[str, Any]]] = [
     (T.scores_on_real_step_alone, "seen", halves(*STEPS)),
     (T.scores_on_real_step_alone, "absent", halves(REAL, FAKE)),
     (T.scores_on_real_step_alone, "cannot tell", {k: x / 3 for k, x in halves(*STEPS).items()}),  # squared errors
-    (discriminator_won, "seen", scores(np.where(AT < 20, 0.999, 0.9), np.where(AT < 20, 0.001, 0.1))),  # for a third of the run
-    (discriminator_won, "absent", scores(np.where(AT < 6, 0.999, 0.6), np.where(AT < 6, 0.001, 0.4))),  # ahead at first
+    (gan_trouble, "seen", scores(np.where(AT < 20, 0.999, 0.9), np.where(AT < 20, 0.001, 0.1))),  # for a third of the run
+    (gan_trouble, "absent", scores(np.where(AT < 6, 0.999, 0.6), np.where(AT < 6, 0.001, 0.4))),  # ahead at first
 ]
 
 
