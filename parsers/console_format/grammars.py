@@ -117,10 +117,10 @@ def only_place(line: Line) -> bool:
     return bool(words) and words <= _PLACES
 
 
-def epoch_in_front(line: Line) -> bool:
-    """Does a line say its epoch before the dict that it prints?"""
-    brace = line.text.find("{", line.body)
-    return any(f.role == "epoch" and f.end <= brace for f in line.fields)
+def epoch_beside(line: Line) -> bool:
+    """Does a line say its epoch before or behind the dict that it prints? An ``'epoch'`` in it is one of its numbers."""
+    first, last = line.text.find("{", line.body), line.text.rfind("}")
+    return any(f.role == "epoch" and (f.end <= first or f.start > last >= first) for f in line.fields)
 
 
 def is_measured(tag: str) -> bool:
