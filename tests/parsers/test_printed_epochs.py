@@ -82,3 +82,24 @@ def test_one_value_more_at_either_end(before: int, behind: int, same: bool) -> N
     more = [0.95 + e / 100 for e in range(before)] + own + [0.05] * behind
     assert same_sequence(points(own), points(more)) is same
     assert same_sequence(points(more), points(own)) is same
+
+
+@pytest.mark.parametrize(
+    ("tags", "trained"),
+    [
+        (["rain/mse", "val/mse"], "rain/mse"),
+        (["rain_mse", "val_mse", "val_csi"], "rain_mse"),
+        (["rain/mse", "wind/mse", "val/mse"], ""),  # which of the two is it?
+        (["persistence/mse", "val/mse"], ""),
+        (["rain/mae", "val/mse"], ""),
+        (["rain/mse", "train/mse", "val/mse"], "train/mse"),
+        (["rain/mse", "train/loss", "val/mse"], "train/loss"),
+        (["test/mse", "val/mse"], ""),
+    ],
+)
+def test_the_one_tag_that_ends_like_the_objective_of_an_evaluation_is_that_of_the_training(
+    tmp_path: Path, tags: list[str], trained: str
+) -> None:
+    (tmp_path / "log.csv").write_text(f"step,{','.join(tags)}\n" + "".join(f"{n}{f',{1 / n:.4f}' * len(tags)}\n" for n in range(1, 9)))
+    named = {r["tag"]: r["name"] for r in parsers.read(tmp_path).tables["metrics"].to_pylist()}
+    assert [tag for tag, name in named.items() if name == "loss.train"] == [trained] * bool(trained)
