@@ -206,7 +206,8 @@ def _of_one_log(run: Run, columns: dict[str, Any], rows: Ints) -> Ints:
     counted = {s.path for s in run.sources if LINES_COUNTED in s.note}
     lines = np.array([s in counted for s in columns["sources"]])[source]
     printed = np.array([formats.get(s) == "console" for s in columns["sources"]])[source]
-    return rows[groups == _best_covered(groups, columns["step"][rows], columns["time"][rows], lines, printed)]
+    best = _best_covered(groups, columns["step"][rows], columns["time"][rows], lines, printed)
+    return np.asarray(rows[groups == best], np.int64)
 
 
 def _best_covered(groups: Ints, step: Ints, time: Floats, lines: NDArray[np.bool_], printed: NDArray[np.bool_]) -> int:
