@@ -58,17 +58,22 @@ def same_together(pairs: Iterable[tuple[Points, Points]]) -> bool:
 
 
 def _in_order(a: Points, b: Points) -> tuple[int, float] | None:
-    """How many values both say, and the share of them that are equal in their order; None where one has many more, or nothing changes.
+    """How many values both say, and the share of them that are equal in their order; None where one has many more, nothing changes, or whole numbers
+    only rise: these count what was done, in each run of a sweep alike.
 
     One may have a value more at the beginning or at the end: a check before the training, an evaluation behind it."""
     few, many = sorted((_once(a)[1], _once(b)[1]), key=len)
     length, more = len(few), len(many) - len(few)
-    if length < _FEW or more > max(2 * _ONE_MORE, _ENDS * length):
+    if length < _FEW or _counts(few) or more > max(2 * _ONE_MORE, _ENDS * length):
         return None
     rows = np.arange(length)
     shifted = range(min(more, _ONE_MORE) + 1)
     shares = [equal_share((rows, few), (rows, many[i : i + length])) for i in shifted if more - i <= max(_ONE_MORE, _ENDS * length)]
     return None if None in shares else (length, max(share or 0.0 for share in shares))
+
+
+def _counts(x: NDArray[np.float64]) -> bool:
+    return bool((x == np.floor(x)).all() and (np.diff(x) >= 0).all())
 
 
 def _once(a: Points) -> Points:

@@ -74,6 +74,8 @@ def test_runs_of_one_seed_that_part_are_told_apart() -> None:
     assert same_together([(points(mse), points(mse)), (points(csi), points(csi))])
     assert not same_together([(points(mse), points(other)), (points(csi), points(csi))])  # what both compute of the data is equal
     assert not same_together([(points(mse), points(mse)), (points([0.5] * 8), points([0.5] * 8))])  # constants say nothing
+    seen = [64.0 * e for e in range(20)]
+    assert not same_together([(points(seen), points(seen))])  # nor does what each run counts alike
 
 
 @pytest.mark.parametrize(("before", "behind", "same"), [(1, 0, True), (0, 1, True), (1, 1, True), (2, 0, False), (3, 0, False)])
