@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from parsers.lazy_regex import lazy_re
-from parsers.loss_names import TRAIN, split
+from parsers.loss_names import EVAL, TRAIN, split
 from parsers.name_rules import data, words
 from parsers.names import Meaning
 
@@ -99,7 +99,34 @@ def stand_ins(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, st
     taken = {key: o for key, o in found.items() if o.rank == best}
     rivals = sorted({key[1] for key in found.keys() - taken.keys()})
     beside = f"; {', '.join(rivals[:3])} {'is' if len(rivals) == 1 else 'are'} not" if rivals else ""
-    return {key: _as_loss(meanings[key], key[1], o, beside) for key, o in taken.items()}
+    judged = {key: _as_loss(meanings[key], key[1], o, beside) for key, o in taken.items()}
+    return judged if terms or any(o.side == "train" for o in taken.values()) else judged | _like_evaluation(meanings, taken)
+
+
+def _like_evaluation(
+    meanings: Mapping[tuple[str, str], Meaning], taken: Mapping[tuple[str, str], Objective]
+) -> dict[tuple[str, str], Meaning]:
+    """``rain/mse`` beside ``val/mse``: the one other tag that ends like the objective of an evaluation is that of the training."""
+    endings = {rest for _, tag in taken if (rest := EVAL.sub("", words(tag)))[:1] in {"/", " "}}  # "mse" alone would end "rmse"
+    own = {tag for _, tag in taken}
+    found = {
+        key: next(iter(taken.values()))
+        for key, m in meanings.items()
+        if m.name.startswith("other/")
+        and key[1] not in own
+        and (text := words(key[1])).endswith(tuple(endings))
+        and _may_train(text, key[0])
+    }
+    if len({tag for _, tag in found}) != 1:
+        return {}
+    like = f", which ends like {sorted(own)[0]}: that of the training"
+    return {key: _as_loss(meanings[key], key[1], o._replace(side="train"), like) for key, o in found.items()}
+
+
+def _may_train(text: str, source: str) -> bool:
+    """A tag of no evaluation, of nothing that others are compared with, and of no part of a model."""
+    of_others = set(data()["objective"]["aside"].split())
+    return split(text, source.rpartition("/")[0]) == "train" and not of_others & set(text.replace("/", " ").split())
 
 
 def _as_loss(m: Meaning, tag: str, o: Objective, beside: str) -> Meaning:

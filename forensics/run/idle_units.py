@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
-from forensics.run.metrics_in_words import worded
+from forensics.run.metrics_in_words import LEAST, LONGEST, worded
 from forensics.run.once import once
 from forensics.run.series import Series, parts
+from parsers.name_rules import words
 from parsers.tables import Run
 
 ACTIVE = (
@@ -19,5 +21,6 @@ ACTIVE = (
 def shares_zero(run: Run) -> tuple[Series, ...]:
     """Shares from 0 to 1: what was logged of zero activations, and one less what was logged of active units. Sparse codes and experts
     are idle on purpose and do not count."""
-    active = [s for s in worded(run, ACTIVE) if s.value[s.usable].min() >= 0 and s.value[s.usable].max() <= 1]
+    named = tuple(p for p in parts(run, "act.active") if p.usable.sum() >= LEAST and re.search(ACTIVE, words(p.tag)[:LONGEST]))
+    active = [s for s in (*named, *worded(run, ACTIVE)) if s.value[s.usable].min() >= 0 and s.value[s.usable].max() <= 1]
     return (*parts(run, "act.zeros"), *(replace(s, value=1.0 - s.value) for s in active))

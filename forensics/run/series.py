@@ -159,15 +159,7 @@ def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = 
         rows = rows[column_at(columns, "rank", rows) == rank]
     if not len(rows):
         return None
-    tag, source = columns["tag"][rows], column_at(columns, "source", rows)
-    if (tag != tag[0]).any() or (source != source[0]).any():
-        formats = {s.path: s.format for s in run.sources}
-        group_of = np.array([place_in(columns["formats"], formats.get(s, s)) for s in columns["sources"]], np.int64)
-        groups = tag.astype(np.int64) * len(columns["formats"]) + group_of[source]
-        groups -= groups.min()  # one name's tags are few: counting from the first tag of all costs a pass over all tags
-        counted = {s.path for s in run.sources if LINES_COUNTED in s.note}
-        lines = np.array([s in counted for s in columns["sources"]])[source]
-        rows = rows[groups == _best_covered(groups, columns["step"][rows], columns["time"][rows], lines)]
+    rows = _of_one_log(run, columns, rows)
     ranks = column_at(columns, "rank", rows)
     rank = int(ranks.min())
     rows = rows[ranks == rank] if (ranks != rank).any() else rows
@@ -202,12 +194,33 @@ def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = 
     )
 
 
-def _best_covered(groups: Ints, step: Ints, time: Floats, lines: NDArray[np.bool_]) -> int:
-    """The group with most points, those at numbers of lines worth half; of two copies the one that goes further, then the one with clocks."""
-    count, clocks = np.bincount(groups), np.bincount(groups, np.isfinite(time))
-    reach = np.full(len(count), -1, np.int64)
+def _of_one_log(run: Run, columns: dict[str, Any], rows: Ints) -> Ints:
+    """Those of one tag in one format, where several carry a name."""
+    tag, source = columns["tag"][rows], column_at(columns, "source", rows)
+    if (tag == tag[0]).all() and (source == source[0]).all():
+        return rows
+    formats = {s.path: s.format for s in run.sources}
+    group_of = np.array([place_in(columns["formats"], formats.get(s, s)) for s in columns["sources"]], np.int64)
+    groups = tag.astype(np.int64) * len(columns["formats"]) + group_of[source]
+    groups -= groups.min()  # one name's tags are few: counting from the first tag of all costs a pass over all tags
+    counted = {s.path for s in run.sources if LINES_COUNTED in s.note}
+    lines = np.array([s in counted for s in columns["sources"]])[source]
+    printed = np.array([formats.get(s) == "console" for s in columns["sources"]])[source]
+    best = _best_covered(groups, columns["step"][rows], columns["time"][rows], lines, printed)
+    return np.asarray(rows[groups == best], np.int64)
+
+
+def _best_covered(groups: Ints, step: Ints, time: Floats, lines: NDArray[np.bool_], printed: NDArray[np.bool_]) -> int:
+    """The group with most points, those at numbers of lines worth half; of two copies the one that goes further, then the one with clocks, then the
+    one that was not printed for people, which rounds. Values that follow each other at one step are one point, such as a check before the first epoch."""
+    clocks = np.bincount(groups, np.isfinite(time))
+    reach = np.full(len(clocks), -1, np.int64)
     np.maximum.at(reach, groups, step)
-    return int(np.lexsort((-clocks, -reach, -count + np.bincount(groups, lines) / 2))[0])
+    rows = np.argsort(groups, kind="stable")
+    rows = rows[np.append(True, (np.diff(step[rows]) != 0) | (np.diff(groups[rows]) != 0))]
+    count = np.bincount(groups[rows], 1 - lines[rows] / 2)
+    rounds = np.bincount(groups, printed)
+    return int(np.lexsort((rounds, -clocks, -reach, -count))[0])
 
 
 @once

@@ -20,10 +20,18 @@ _SQUARED = lazy_re(r"(?i)(^|[^a-z])(r?mse|mean_squared_error|l2_?loss)([^a-z]|$)
 
 
 def units_all_zero(s: Symptoms) -> Sign:
-    """The logged share of zero activations is one from the first value on, for a tenth of the run: no unit passes a gradient."""
+    """The logged share of zero activations is one from the first value on, for a tenth of the run, or that of active units zero throughout: no unit
+    passes a gradient."""
+    active = [(p, p.value[p.usable]) for p in parts(s.run, "act.active") if p.usable.sum() >= plateau.LEAST_VALUES]
+    if none := [p for p, x in active if not x.any()]:  # of a code, too: it may be sparse on purpose, and not empty
+        text = f"No unit is active in any of the {len(none[0])} values ({none[0].tag})."
+        return seen(text, where=none[0].place(s.run, 0), first=int(none[0].step[0]), last=int(none[0].step[-1]))
     shares = [z for z in shares_zero(s.run) if len(z) >= plateau.LEAST_VALUES]
+    if not shares and (some := [(p, x) for p, x in active if x[0] > 0 < x[-1]]):
+        p, x = some[0]
+        return absent(f"Units are active: {p.tag} is {np.median(x):.3g} in the median.", where=p.place(s.run, 0))
     if not shares:
-        return cannot_tell("the share of zero activations was not logged.")
+        return cannot_tell("neither the share of zero activations nor that of active units was logged.")
     told = [(int(np.argmin(np.append(z.value >= ALL, False))), z) for z in shares]
     n, z = max(told, key=lambda t: t[0] / len(t[1]))
     text = f"All units are zero in the first {n} of {len(z)} values ({z.tag})"

@@ -8,7 +8,7 @@ import numpy as np
 
 from forensics.detectors import loss_scale
 from forensics.run import settings
-from forensics.run.series import Series, series
+from forensics.run.series import Floats, Series, series
 from forensics.signs import not_finite
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.tables import Run
@@ -72,8 +72,8 @@ def overflows_to_the_end(s: Symptoms) -> Sign:
     told = (
         [(norm, (~np.isfinite(norm.value)).astype(float), 1, "reports have a gradient norm that is not finite")] if norm is not None else []
     )
-    if skips is not None and len(skips) and skips.interval > 1 and (skips.value <= skips.interval).all():  # counted anew in each report
-        told += [(skips, skips.value / skips.interval, skips.interval, "updates were skipped")]
+    if skips is not None and (shares := _skipped(s.run, skips)) is not None:
+        told += [(skips, shares, skips.interval, "updates were skipped")]
     long = [t for t in told if int(t[0].alive.sum()) >= LONG]
     if not long:
         return cannot_tell(f"neither the gradient norm nor skipped updates were logged {LONG} times.")
@@ -87,6 +87,22 @@ def overflows_to_the_end(s: Symptoms) -> Sign:
             at = int(late[np.argmax(sick[late])])
             return seen(f"Overflow to the end: {texts[-1]}.", where=x.place(s.run, at), first=int(x.step[at]), last=int(x.step[rows[-1]]))
     return absent(f"No overflow to the end: {'; '.join(texts)}.")
+
+
+def _skipped(run: Run, skips: Series) -> Floats | None:
+    """The share of the updates that were skipped since the report before; None where the count does not tell. It is counted anew in each report, or
+    up; where only lines of skipped updates have it, it tells nothing of the time behind them."""
+    x, step = skips.value, skips.step
+    if not len(x) or skips.interval <= 1 or not np.isfinite(x).all():
+        return None
+    if (x <= skips.interval).all():
+        return np.asarray(x / skips.interval)
+    each, steps = np.diff(x), np.diff(step)
+    if (each < 0).any() or (steps <= 0).any() or (each > steps).any():
+        return None
+    loss = series(run, "loss.train")
+    reaches = loss is None or not len(loss) or step[-1] >= loss.step[-1] - SEARCH * (loss.step[-1] - loss.step[0])
+    return np.append(min(x[0] / skips.interval, 1.0), each / steps) if reaches else None
 
 
 def _moves(run: Run, state: Callable[..., Sign]) -> Sign:

@@ -118,6 +118,10 @@ _SCALE = lazy_re(
     r"(?i)(?:(?:reducing|increasing)(?: dynamic)? loss scale(?: from [\d.e+]+)? to|reducing (?:it )?to|lowering (?:the )?loss scale to"
     r"|loss scale (?:is )?(?:now|reduced to|to):?) ?([\d.]+(?:e[+-]?\d+)?)|Attempted loss scale: ([\d.]+(?:e[+-]?\d+)?), but"
 )
+_SKIPPED = lazy_re(
+    r"(?i)\b(?:steps?|updates?|batch(?:es)?|iterations?) (?:was |were |is )?skipped\W{1,3}(\d{1,12})(?: times| in all)? (?:so far|in total|until now)"
+    r"|\bskipp(?:ing|ed) (?:this |the )?(?:step|update|batch|iteration)\W{1,3}(\d{1,12})(?: times| in all)? (?:so far|in total|until now)"
+)
 _WHEN = lazy_re(r"\bAT (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
 
 
@@ -160,6 +164,12 @@ def loss_scale(text: str) -> float | None:
         return float((m[1] or m[2]).rstrip(".")) if m else None
     except ValueError:
         return None
+
+
+def skipped(text: str) -> float | None:
+    """``update skipped (20 so far)``: how many updates were skipped until then, as the line counts them up."""
+    m = _SKIPPED.search(text)
+    return float(m[1] or m[2]) if m else None
 
 
 def when(text: str) -> str | None:

@@ -25,6 +25,9 @@ STEP_WORD = "|".join(sorted((_STEP | {*vocabulary.EPOCH} | vocabulary.THROUGH_TH
 _PLURAL = {"steps", "iters", "iterations", "updates"}  # behind other settings: how many there will be
 _EPOCH = {*vocabulary.EPOCH, "ep", "i_ep", "i_epoch"}
 _CUT = lazy_re(r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|\.\s|\s/\s")
+_NORM = lazy_re(
+    r"(?<![\w|‖])(?P<bar>\|{1,2}|‖)\w{1,16}(?P=bar)(?:_?[2F])?$"
+)  # ||w||, as a formula has it: bars that touch a word part nothing
 _STOP = {"with", "and", "is", "of", "at", "the", "a", "an", "with:", "avg.", "was", "has", "got"}
 STRONG = lazy_re(
     r"(?i)(?:^|[\W_])(?:loss(?:es)?|ppl|perplexity|bpb|bpc|nll|acc(?:uracy)?(?:@?\d+)?|top-?[15]|f1"
@@ -49,6 +52,8 @@ def key_of(gap: str) -> tuple[str, str, bool, bool]:
         return " ".join(words), "", False, False
     tight = len(g) == len(gap.rstrip("\"'[(")) and g[-2:-1] != " "
     g = g[:-1].rstrip(" :=")
+    if g[-1:] in {"|", "‖", "2", "F"} and (m := _NORM.search(g)) is not None:
+        return m[0], "", True, False
     if g.endswith(("'", '"')):
         return g[g.rfind(g[-1], 0, -1) + 1 : -1], "", True, False
     key = _CUT.split(g)[-1].strip(" .:=<>*#\"'").lstrip(") /-")
@@ -117,10 +122,10 @@ def only_place(line: Line) -> bool:
     return bool(words) and words <= _PLACES
 
 
-def epoch_in_front(line: Line) -> bool:
-    """Does a line say its epoch before the dict that it prints?"""
-    brace = line.text.find("{", line.body)
-    return any(f.role == "epoch" and f.end <= brace for f in line.fields)
+def epoch_beside(line: Line) -> bool:
+    """Does a line say its epoch before or behind the dict that it prints? An ``'epoch'`` in it is one of its numbers."""
+    first, last = line.text.find("{", line.body), line.text.rfind("}")
+    return any(f.role == "epoch" and (f.end <= first or f.start > last >= first) for f in line.fields)
 
 
 def is_measured(tag: str) -> bool:

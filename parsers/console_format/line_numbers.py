@@ -34,7 +34,7 @@ from parsers.records import vocabulary
 _DONE = r"(?:tok|tokens?|words?|samples?|examples?|images?|imgs?|sents?|sentences?|seqs?|sequences?|frames?|batch(?:es)?|steps?|iters?|iterations?)"
 _EACH = r"(?:sec|s)/(?:batch|step|iter)"
 _UNIT = (
-    rf"(?:(?:\s(?!\S+[:=]|[^\s/]+\s+[:=]))?(?:ms|[KMG]i?B|{_DONE}/s(?:ec)?|it/sec|{_EACH}|secs?|seconds|TFLOPS?|TFLOP/s)"
+    rf"(?:(?:\s(?!\S+[:=]|[^\s/]+\s+[:=]))?(?:ms|[KMG]i?B|{_DONE}/s(?:ec)?|it/s(?:ec)?|{_EACH}|secs?|seconds|TFLOPS?|TFLOP/s)"
     r"|%|µs|us|mins?|[smhkKMGTBxz]|kit|it/s|s/it|it(?= \[|/\d)|/s(?:ec)?(?:/gpu)?)(?![\w])"
 )
 _TOKEN = lazy_re(
@@ -220,7 +220,7 @@ class _Scan:
             return False  # a duration in several units
         if text[m.end("num") :][:2] == "%|" or is_vector(gap, text[m.end() : m.end() + 200], key) or SKIP.match(key):
             return False
-        if len(key) > 80 or len(key.split()) > 7 or not re.search("[A-Za-z]", key):
+        if len(key) > 80 or len(key.split()) > 7 or not re.search("[A-Za-zθϑ∇]", key):
             return False
         named = re.fullmatch(r"[A-Za-z][\w/@.-]*", key) and (self.singles or gap.lstrip()[:1] in {"|", ",", ":"})
         return bool(explicit or VOCABULARY.search(key) or STRONG.search(key) or named or between_marks(m, gap))

@@ -38,6 +38,7 @@ _PREFIX = lazy_re(
     r"|[IWE](?= [\w/]+\.cc:\d+\])"
     r"|\[?[\w./-]*\.(?:py|cc|cpp|cu)(?::\d+)?(?::[\w<>]+)?\]?(?::|(?=\s))"
     r"|\[?(?:__main__|root|[A-Za-z]\w*\.\w[\w.]*|mmengine|mmdet|mmseg|mmcls)\](?=\s*[\[-])"
+    r"|(?P<place>[A-Za-z_][\w.]*+:(?:<[A-Za-z_]\w*+>|[A-Za-z_][\w.<>]*+):\d+)(?= +- )"  # loguru: __main__:<module>:22 - text
     r"|(?P<name>__main__|root|(?!\S*(?:Error|Exception|Interrupt|Exit|Failed|Expired)\b)[A-Za-z_]+(?:\.[A-Za-z_]\w*)+"
     r"|mm\w+|nanotron)(?= *[-:|])"
     rf"|[A-Za-z_][^\s\[\]]*(?= - {_LEVEL} - )"  # logging's %(name)s - %(levelname)s - %(message)s
@@ -117,7 +118,7 @@ def prefix(text: str) -> Line:
     line, pos, seen_mark = Line(text), 0, False
     for _ in range(12):
         m = _PREFIX.match(text, pos)
-        if m is None or m.end() == pos or ((m["name"] or m[0].strip() in "-|:>>") and not seen_mark):
+        if m is None or m.end() == pos or ((m["name"] or m["place"] or m[0].strip() in "-|:>>") and not seen_mark):
             break
         kind = m.lastgroup
         if m["iso"] is not None:

@@ -10,7 +10,7 @@ from parsers.console_format import line_shapes
 from parsers.console_format.blocks import Block
 from parsers.console_format.dicts import Dicts, Waiting
 from parsers.console_format.event_lines import Event, missing_loss
-from parsers.console_format.grammars import STRONG, epoch_in_front, is_measured, only_place, stands_alone, whole_row
+from parsers.console_format.grammars import STRONG, epoch_beside, is_measured, only_place, stands_alone, whole_row
 from parsers.console_format.line_prefix import Line, Where, whole
 from parsers.console_format.line_shapes import Row, Shape, Shapes, has_loss
 from parsers.console_format.line_steps import Steps, within_epochs
@@ -119,7 +119,7 @@ class Measured:
         if line.bar and self._bar(n, line, parts):
             return True
         stepped = bool({"step", "it"} & parts.keys())
-        if line.braces and not stepped and not epoch_in_front(line):
+        if line.braces and not stepped and not epoch_beside(line):
             return self._dict(Waiting(where, metrics, body))
         if (rows := self.block.rows(n, line.text, stepped)) is not None:
             self.put(where, self.now.step, rows)

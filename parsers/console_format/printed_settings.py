@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator
 
 from parsers.console_format.grammars import is_measured
+from parsers.console_format.worded_settings import OPTIMIZERS, in_words
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
@@ -48,7 +49,6 @@ _OF_TRAINING = lazy_re(
     r"(?:num[ _]?)?epochs|warmup\w*|seed"
 )
 _WORD = lazy_re(r"[A-Za-z]+")
-_OPTIMIZERS = {"sgd", "nag", "adam", "adamw", "adamax", "nadam", "radam", "adagrad", "adadelta", "rmsprop", "adafactor", "lamb", "lars", "lion", "muon", "lbfgs"}  # fmt: skip
 _SAYS_CONFIG = lazy_re(r"^\s*\[config\] (?=[\w.-]+: )")  # Marian
 _BULLET = lazy_re(r"^\s*+(?:(?:\|\s+)?[>*•-]\s+)+")
 _SCORE = lazy_re(r"(?i)(?:^|[\W_])(?:m?io_?u|dice|fid(?:\d+k)?)(?:[\W_]|$)")
@@ -166,7 +166,7 @@ def listed(text: str) -> list[tuple[str, object]]:
     told = any(_OF_TRAINING.fullmatch(key) for key, _ in pairs) and not any(is_measured(key) for key, _ in pairs)
     if not told or len(pairs) < 3 or 2 * len(pairs) < len(pieces):
         return []
-    named = [w for w in _WORD.findall(text) if w.lower() in _OPTIMIZERS]  # "# train: sgd lr=0.1", "optim: adam lr=0.4"
+    named = [w for w in _WORD.findall(text) if w.lower() in OPTIMIZERS]  # "# train: sgd lr=0.1", "optim: adam lr=0.4"
     return [("optimizer", named[0]), *pairs] if len(named) == 1 and not any("optim" in key.lower() for key, _ in pairs) else pairs
 
 
@@ -208,4 +208,4 @@ def _in_header(text: str, indented: bool) -> list[tuple[str, object]]:
     m = _LINE.match(text.strip())
     if m and (indented or _PLAIN.fullmatch(m["value"].rstrip(","))) and len(m["key"].split()) < 6:
         return [(m["key"].strip(), value_of(m["value"]))]
-    return listed(text)
+    return listed(text) or in_words(text)

@@ -8,7 +8,7 @@ from parsers.console_format import printed_history
 from parsers.console_format.blocks import Tables
 from parsers.console_format.columns import Columns
 from parsers.console_format.counters import Counters
-from parsers.console_format.event_lines import MAX_TEXT, Event, event_of, loss_scale, when
+from parsers.console_format.event_lines import MAX_TEXT, Event, event_of, loss_scale, skipped, when
 from parsers.console_format.line_numbers import read_line
 from parsers.console_format.line_prefix import Line, Where, prefix, seconds
 from parsers.console_format.measured import Measured
@@ -102,7 +102,7 @@ class Reader:
             or event.kind in {"overflow", "nonfinite", "warning", "finished", "loop_end"}
             or (heads and event.kind == "evaluation")
         ):
-            self._event(where, event)
+            self._event(where, self._placed(event, line))
         if (event is None or event.kind == "start") and not reports:
             self.words.settings(n, text, body, measured.started, measured.dicts.header)
             if text.lstrip().startswith("***** Running training"):
@@ -133,6 +133,12 @@ class Reader:
         self.zoneless |= line.clock in {"iso", "glog", "syslog", "md", "day", "compact"}
         return seconds(line.text[f.start : f.end], line.clock)
 
+    def _placed(self, event: Event, line: Line) -> Event:
+        """With the step by which its line begins (``it 20 non-finite gradient``). A number behind where the log is counts within an epoch."""
+        own, now = line.value("step"), self.measured.now.step
+        of_step = event.kind in {"overflow", "nonfinite", "warning"} and event.step is None
+        return event._replace(step=own) if of_step and own is not None and own >= (now or 0) else event
+
     def _event(self, where: Where, event: Event) -> None:
         """An event, with the loss scale it may name."""
         now = self.measured.now
@@ -145,6 +151,8 @@ class Reader:
             scale, known = loss_scale(event.text), (event.text, step)
             if scale is not None and known != self.words.last_overflow:
                 self.measured.put(where, step, [("loss_scale", scale)])
+        if (count := skipped(event.text)) is not None:
+            self.measured.put(where, step, [("skipped", count)])
         if event.kind == "scheduler" and (said := when(event.text)) is not None:
             where, self.zoneless = where._replace(time=seconds(said, "iso")), True
         if event.kind == "resume":  # where the run goes back to, not where it was

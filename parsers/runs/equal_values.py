@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,7 @@ ENOUGH = 0.5  # share of the common steps at which copies have equal values; wha
 _FEW = 3  # values that may agree by chance
 _SEQUENCE = 10  # values: fewer that are rounded may follow each other by chance
 _ENDS = 0.05  # share of the steps by which two logs of one life may differ at either end: one is flushed later
+_ONE_MORE = 1  # value at either end of a sequence: a sanity check before the first epoch, an evaluation after the last
 _MOST_DIGITS = 9
 _NEARLY_ALL = 0.95  # of the values: the first ones of a diverging loss may be printed otherwise
 _ROUNDED = 1.02  # units of the last place: one log may round where another cuts off
@@ -44,12 +47,33 @@ def same_stretch(a: Points, b: Points) -> bool:
 
 def same_sequence(a: Points, b: Points) -> bool:
     """Do both say the same values in the same order, though at other steps? One of them counts its rows, or epochs."""
-    a, b = _once(a), _once(b)
-    length = min(len(a[1]), len(b[1]))
-    if length < _SEQUENCE or max(len(a[1]), len(b[1])) > (1 + _ENDS) * length:
-        return False
+    told = _in_order(a, b)
+    return told is not None and told[0] >= _SEQUENCE and told[1] >= ENOUGH
+
+
+def same_together(pairs: Iterable[tuple[Points, Points]]) -> bool:
+    """The same of several metrics: those that change count together, and none of them may say other values."""
+    told = [found for a, b in pairs if (found := _in_order(a, b)) is not None]
+    return sum(n for n, _ in told) >= _SEQUENCE and all(share >= _NEARLY_ALL for _, share in told)
+
+
+def _in_order(a: Points, b: Points) -> tuple[int, float] | None:
+    """How many values both say, and the share of them that are equal in their order; None where one has many more, nothing changes, or whole numbers
+    only rise: these count what was done, in each run of a sweep alike.
+
+    One may have a value more at the beginning or at the end: a check before the training, an evaluation behind it."""
+    few, many = sorted((_once(a)[1], _once(b)[1]), key=len)
+    length, more = len(few), len(many) - len(few)
+    if length < _FEW or _counts(few) or more > max(2 * _ONE_MORE, _ENDS * length):
+        return None
     rows = np.arange(length)
-    return (equal_share((rows, a[1][:length]), (rows, b[1][:length])) or 0.0) >= ENOUGH
+    shifted = range(min(more, _ONE_MORE) + 1)
+    shares = [equal_share((rows, few), (rows, many[i : i + length])) for i in shifted if more - i <= max(_ONE_MORE, _ENDS * length)]
+    return None if None in shares else (length, max(share or 0.0 for share in shares))
+
+
+def _counts(x: NDArray[np.float64]) -> bool:
+    return bool((x == np.floor(x)).all() and (np.diff(x) >= 0).all())
 
 
 def _once(a: Points) -> Points:

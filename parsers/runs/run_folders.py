@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from parsers import arrow, names
 from parsers.runs import copy_prefilter, duplicates, epoch_files
 from parsers.runs.assemble import FileRead
-from parsers.runs.equal_values import ENOUGH, Points, equal_share, one_step_apart, same_sequence
+from parsers.runs.equal_values import ENOUGH, Points, equal_share, one_step_apart, same_sequence, same_together
 from parsers.runs.homes import ONE_RUN, home, series_name
 from parsers.runs.spans import Span
 from parsers.tables import DATED
@@ -22,6 +22,7 @@ _SAME_IN_ALL = frozenset(
     ["lr", "lr.mult", "epoch", "step", "batch.size", "tokens.seen", "samples.seen", "loss_scale", "time.total"]
 )  # equal across seeds
 _MEASURED = ("loss.", "ppl.")  # of two trainings these differ; memory, speed or skipped steps may be equal
+_MACHINE = ("time.", "tput.", "mem.", "gpu.", "cpu.", "disk.", "net.", "mfu", "flops.")  # each log may take these over other stretches
 
 _SOME = 10_000  # rows that tell a file's logging interval
 
@@ -139,9 +140,11 @@ def shared(a: Unit, b: Unit) -> frozenset[str]:
 
 
 def counted_otherwise(a: Unit, b: Unit) -> bool:
-    """Do both log the same losses at steps that they count differently: from 0 and from 1, or by row?"""
-    one, two = _points(a), _points(b)
-    return any(k.startswith("loss.") and (same_sequence(one[k], two[k]) or one_step_apart(one[k], two[k])) for k in shared(a, b))
+    """Do both log the same losses, or the same of all metrics, at steps that they count differently: from 0 and from 1, or by row?"""
+    one, two, both = _points(a), _points(b), shared(a, b)
+    if any(k.startswith("loss.") and (same_sequence(one[k], two[k]) or one_step_apart(one[k], two[k])) for k in both):
+        return True
+    return same_together((one[k], two[k]) for k in sorted(both) if not k.startswith(_MACHINE))
 
 
 def sums_up_epochs(a: Unit, b: Unit) -> bool:

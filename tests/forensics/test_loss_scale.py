@@ -45,7 +45,10 @@ SEARCHES = np.where(np.arange(N) < 8, np.inf, 1.0)
         ({"grad.norm": np.where(np.arange(N) < 92, np.inf, 1.0)}, {"fp16": True}, "absent"),  # found its scale in the end
         ({"grad.norm": np.full(N, np.inf)}, {"bf16": True}, "cannot tell"),
         ({"grad.norm": np.full(12, np.inf)}, {"fp16": True}, "cannot tell"),  # stopped while the scale was looked for
-        ({"skip.count": np.minimum(np.arange(N) * 10, 310.0)}, {"fp16": True}, "cannot tell"),  # counted up
+        ({"skip.count": np.minimum(np.arange(N) * 10, 310.0)}, {"fp16": True}, "absent"),  # counted up, and at an end
+        ({"skip.count": np.arange(N) * 10.0 + 10}, {"fp16": True}, "seen"),
+        ({"skip.count": np.arange(N) * 10.0 + 10}, {"bf16": True}, "cannot tell"),
+        ({"skip.count": np.arange(N) * 10.0 % 500}, {"fp16": True}, "cannot tell"),  # counts something else
     ],
 )
 def test_overflows_that_do_not_end(metrics: dict[str, np.ndarray], config: dict[str, bool], state: str) -> None:

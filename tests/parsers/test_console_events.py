@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from parsers.console_format import event_lines, printed_settings
-from parsers.console_format.event_lines import Event, event_of, is_code, loss_scale, when
+from parsers.console_format.event_lines import Event, event_of, is_code, loss_scale, skipped, when
 from parsers.console_format.line_prefix import Where
 from parsers.console_format.tracebacks import Traceback
 
@@ -153,6 +153,20 @@ def test_chatter_is_no_event(text: str) -> None:
 )
 def test_loss_scale(text: str, scale: float | None) -> None:
     assert loss_scale(text) == scale
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("it 20 non-finite gradient, update skipped (20 so far)", 20.0),
+        ("overflow, skipping step: 3 in total", 3.0),
+        ("skipped 3 batches so far in the warmup", None),
+        ("update skipped (2 retries)", None),
+        ("20 samples seen so far", None),
+    ],
+)
+def test_updates_that_were_skipped_so_far(text: str, count: float | None) -> None:
+    assert skipped(text) == count
 
 
 def test_when() -> None:

@@ -402,6 +402,11 @@ def test_no_measurement_in_words(text: str) -> None:
         ("[launch.py:346:main] step 1", None, "step 1"),
         ("I0102 03:04:05.678901 1234 train.cc:12] step 1", None, "step 1"),
         ("I 0102 03:04:05 train.py:12] step 1", None, "step 1"),
+        ("2026-01-02 03:04:05.678 | INFO     | __main__:<module>:22 - step 1", None, "step 1"),
+        ("2026-01-02 03:04:05.678 | WARNING  | pkg.fit:<lambda>:7 - step 1", None, "step 1"),
+        ("2026-01-02 03:04:05.678 | SUCCESS  | train:Trainer.fit:107 - step 1", None, "step 1"),
+        ("loss:train:3 - acc:0.5", None, "loss:train:3 - acc:0.5"),  # no logger's mark before it
+        ("2026-01-02 03:04:05.678 | INFO | ratio:a:3 of 4", None, "ratio:a:3 of 4"),
         ("torch.OutOfMemoryError: CUDA out of memory", None, "torch.OutOfMemoryError: CUDA out of memory"),
     ],
 )
@@ -409,6 +414,20 @@ def test_prefix(text: str, rank: int | None, body: str) -> None:
     line = line_prefix.prefix(text)
     assert line.value("rank") == rank
     assert text[line.body :].strip() == body
+
+
+@pytest.mark.parametrize(
+    ("text", "metrics"),
+    [
+        ("step=10 loss=1.5 |theta|=7.25 150.0 it/s", {"loss": 1.5, "|theta|": 7.25, "it/s": 150}),
+        ("step 10 loss 1.5 ||w||=3.5 |g|: 0.5", {"loss": 1.5, "||w||": 3.5, "|g|": 0.5}),
+        ("step 10, loss 1.5, ‖θ‖ = 3.5, ||grad||_2: 0.5", {"loss": 1.5, "‖θ‖": 3.5, "||grad||_2": 0.5}),
+        ("| step 10 |loss: 1.5 |acc: 0.5|", {"loss": 1.5, "acc": 0.5}),  # bars that part cells
+        ("step 10 || loss: 1.5 || acc: 0.5 || 3 it/second", {"loss": 1.5, "acc": 0.5}),
+    ],
+)
+def test_norms_as_a_formula_has_them(text: str, metrics: dict[str, float]) -> None:
+    assert dict(read_line(text).metrics()) == metrics
 
 
 @pytest.mark.parametrize(

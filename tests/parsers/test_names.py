@@ -59,9 +59,11 @@ KNOWN = {
                         "l2_norm/grad/model.layers.0.weight", "model.layers.3.grad_norm", "gradient_norms/layers.0"],
     "grad.zeros": ["num-zeros", "num_zeros_in_grad"],
     "act.zeros": ["zero_frac", "layer3/zero_fraction", "frac_zero", "frac_zero_relu", "fraction_of_zeros", "zero_activations", "zero_frac_0", "zeros_share_layer_2"],
+    "act.active": ["code_active", "frac_active", "alive_frac", "active_fraction", "act/frac_active_h0", "units_alive", "share_of_active_units"],
     "pred.std": ["pred_std", "val/prediction_std", "std_pred", "y_pred_std", "output_std"],
-    "param.norm": ["params-norm", "pnorm", "w_norm", "param_norm", "train/weight_norm", "learning/param_norm"],
-    "param.norm_layer": ["weight_norm/c1", "wnorm_wpe", "parameters/net.16"],
+    "param.norm": ["params-norm", "pnorm", "w_norm", "param_norm", "train/weight_norm", "learning/param_norm",
+                   "|theta|", "||w||", "||w||_2", "‖θ‖", "theta_norm", "coef_l2", "weights_l2", "w_l2", "train/param_l2", "l2_of_weights", "weight_l2_norm", "norm_of_params"],
+    "param.norm_layer": ["weight_norm/c1", "encoder/weights_l2", "wnorm_wpe", "parameters/net.16"],
     "pad.share": ["padding_ratio", "train/pad_fraction", "data/padding_share"],
     "upd.norm": ["train/update_norm", "optim/param_update_norm"],
     "upd.ratio": ["update_ratio", "train/update_to_weight_ratio", "relative_update", "upd/weight ratio"],
@@ -127,7 +129,8 @@ AXIS = ["lm loss vs samples", "steps-vs-tokens/tokens", "total_flos", "eval/runt
         "percentage", "elapsed_time", "eta", "evaluation_loss_vs_iterations"]  # fmt: skip
 OTHER = ["hp_metric", "momentum", "max_grad_norm", "loss_weight", "num_loss_spikes", "train/batch_token_entropy",
          "layer1/weights/summaries/mean", "metrics/mAP_0.5", "dead_frac", "weight_decay", "",
-         "loss_scale_window", "best_acc", "grad_norm_max", "optimizer/beta2"]  # fmt: skip
+         "loss_scale_window", "best_acc", "grad_norm_max", "optimizer/beta2",
+         "frac_active_features", "moe/active_expert_fraction", "active_users", "active_params_frac", "active_units", "l2_penalty", "l2_reg", "l2_weight", "weight_l2", "l2_coef", "weight_decay_l2", "theta", "l2"]  # fmt: skip
 
 
 def name(tag: str, *siblings: str, **context: str) -> str:

@@ -27,6 +27,10 @@ NOISE = np.random.default_rng(3).standard_normal(60)
         ({"other/relu1/share of alive units": 0.03 * ONE}, "absent", "seen"),
         ({"other/act/frac_active_h0": 0.5 * ONE}, "absent", "absent"),
         ({"other/act/frac_active_h0": 50 * ONE}, "cannot tell", "cannot tell"),  # per cent, or a count
+        ({"act.active": 0 * ONE}, "seen", "cannot tell"),
+        ({"act.active": np.append(0.01, 0 * ONE[1:])}, "cannot tell", "cannot tell"),  # a code may be sparse on purpose
+        ({"act.active": 0.01 * ONE}, "absent", "cannot tell"),
+        ({"act.zeros": 0.4 * ONE, "act.active": 0.6 * ONE}, "absent", "absent"),
         ({"other/sae/frac_active_features": 0.01 * ONE}, "cannot tell", "cannot tell"),  # sparse on purpose
         ({"other/moe/active_expert_fraction": 0.06 * ONE}, "cannot tell", "cannot tell"),
     ],

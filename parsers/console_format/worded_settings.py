@@ -1,0 +1,37 @@
+"""Settings that a sentence names by words which nothing else goes by: ``adam lr=0.002``, ``Adam 1e-3``, ``AMP: float16, static loss scale 65536``.
+
+Each of them needs its own pair of words beside each other: an optimizer and its rate, the mixing of precisions and a type, a loss scale and what is done with it.
+"""
+
+from __future__ import annotations
+
+from parsers.lazy_regex import lazy_re
+
+OPTIMIZERS = frozenset({"sgd", "nag", "adam", "adamw", "adamax", "nadam", "radam", "adagrad", "adadelta", "rmsprop", "adafactor", "lamb", "lars", "lion", "muon", "lbfgs"})  # fmt: skip
+_MOST = 600  # characters: a longer line is no sentence
+_RATE = r"(?P<rate>\d{1,3}(?:\.\d{1,12})?(?:e-?\d{1,2})?)(?![\w.]\w)"
+_OPTIMIZER = lazy_re(
+    rf"(?i)(?<![\w./-])(?P<optimizer>{'|'.join(sorted(OPTIMIZERS, key=len, reverse=True))})"
+    rf"(?:[ (,:]{{1,2}}(?:with )?(?:lr|learning[ _]rate) ?[ =:] ?{_RATE}| (?:at |with )?(?P<small>\d(?:\.\d{{1,6}})?e-\d{{1,2}})(?!\w))"
+)
+_PRECISION = lazy_re(
+    r"(?i)(?<![\w./-])(?:amp|autocast|mixed[ -]precision)(?: ?[:=,(]| in| with|) ?(?P<type>b?float16|fp16|bf16)(?!\w)|(?<![\w./-])(?P<before>b?float16|fp16|bf16) (?:amp|autocast|mixed[ -]precision)\b"
+)
+_SCALE = lazy_re(
+    r"(?i)(?<![\w./-])(?:static|fixed|constant) loss[ _]scal(?:e|ing)(?: of| at| is|) ?[:=]? ?(?P<scale>\d{1,12}(?:\.\d{1,6})?)(?![\w.]\w)"
+)
+
+
+def in_words(text: str) -> list[tuple[str, object]]:
+    """The settings that a sentence names so."""
+    if len(text) > _MOST:
+        return []
+    found: list[tuple[str, object]] = []
+    named = list(_OPTIMIZER.finditer(text))
+    if len(named) == 1:  # of several each has its own parameters, or they are compared
+        found += [("optimizer", named[0]["optimizer"]), ("lr", float(named[0]["rate"] or named[0]["small"]))]
+    if (m := _PRECISION.search(text)) is not None:
+        found.append(("mixed_precision", (m["type"] or m["before"]).lower()))
+    if (m := _SCALE.search(text)) is not None:
+        found.append(("static_loss_scale", float(m["scale"])))
+    return found
