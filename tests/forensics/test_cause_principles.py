@@ -97,6 +97,14 @@ def test_a_loss_that_climbs_above_its_first_level_and_comes_back_late_diverged(t
     assert analyzed(tmp_path / "b", [r | {"loss": x[i]} for i, r in enumerate(rows)], config).verdict == "healthy"
 
 
+def test_data_in_one_order_climb_again_and_again_and_not_for_long(tmp_path: Path) -> None:
+    """Dry months and wet ones: the loss is above its first level every pass, for a few values each."""
+    seasons = [0.03, 0.03, 0.1, 0.12, 0.1, 0.12, 0.1, 0.03, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02] * 10
+    rows = [{"step": i, "loss": v * math.exp(-i / 250)} for i, v in enumerate(seasons)]
+    assert analyzed(tmp_path / "a", rows).verdict == "healthy"
+    assert analyzed(tmp_path / "b", [r | {"loss": 0.1 if 3 <= i < 40 else r["loss"]} for i, r in enumerate(rows)]).verdict == "unhealthy"
+
+
 def test_a_step_that_rises_no_further_is_another_level_and_no_divergence(tmp_path: Path) -> None:
     x = curve(300, tau=40, noise=0.03)
     rows = [{"step": i, "loss": x[i] * (1.6 if i >= 180 else 1), "lr": 1e-3} for i in range(300)]
