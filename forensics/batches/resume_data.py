@@ -25,6 +25,7 @@ IN_A_ROW = 5  # equal batches that are no accident
 ALIKE = 0.6  # share of a batch that makes it the same one: manifests lose lines
 AGAIN = 0.05  # share of samples seen before in this epoch
 WHOLE = 0.98  # share of the data that makes an epoch
+OFF = 0.1  # bound: of a pass; its length is read off rounded epochs, and a loader drops its last batch
 NEAR = 0.8  # of the rest of the epoch is looked at for samples that come again: its end may be a little off
 
 
@@ -143,8 +144,9 @@ def _goes_on(r: _Restart, offset: int) -> bool:
     tail = [s for s in list(before)[-IN_A_ROW:] if s - offset in before]
     if len(tail) >= IN_A_ROW - 1 and all(_alike(before[s], before[s - offset]) for s in tail):
         return True
-    if epoch and abs(offset / epoch - round(offset / epoch)) * epoch <= 1:
-        return True
+    off = abs(offset / epoch - round(offset / epoch)) if epoch else 0.0  # passes by which the epoch did not end there
+    if epoch and (off * epoch <= 1 or off > OFF):
+        return off <= OFF
     between = [x for s, x in before.items() if s >= r.begin - offset]
     seen = union(between)
     once = sum(len(x) for x in between) <= (2 - WHOLE) * len(seen)  # one pass, not more

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from parsers import arrow
 from parsers.runs.boundaries import FEW, Clock, Evidence, Values, boundaries
-from parsers.runs.equal_values import Points
+from parsers.runs.equal_values import ENOUGH, Points, equal_share
 from parsers.runs.process_lines import BEGINS, ENDS, Line, launch_times, lines, resumes
 from parsers.runs.spans import Span
 from parsers.tables import DATED
@@ -46,10 +47,12 @@ def segments(tables: dict[str, pa.Table], of_epochs: frozenset[str]) -> list[Seg
     codes, sources = arrow.codes(metrics["source"])
     found: list[Segment] = []
     resumed = resumes(said, metrics)
-    for source, (first, last) in zip(sources, arrow.stretches(codes, len(sources)), strict=True):
-        clock = _clock(metrics.slice(first, last - first), source in of_epochs) if last > first else None
-        if clock is not None:
-            found += _cut(source, clock, said, boundaries(clock, source, said, launches, resumed), len(found))
+    stretches = dict(zip(sources, arrow.stretches(codes, len(sources)), strict=True))
+    clocks = {s: _clock(metrics.slice(first, last - first), s in of_epochs) for s, (first, last) in stretches.items() if last > first}
+    files = {source: clock for source, clock in clocks.items() if clock is not None}
+    for source, clock in files.items():
+        begun = boundaries(clock, source, said, launches, resumed) or _files_of_launches(source, files)
+        found += _cut(source, clock, said, begun, len(found))
     # a summary of one or two rows without a clock tells no attempt of its own
     return [s for s in found if s.span.times or s.rows >= FEW] or found
 
@@ -80,6 +83,26 @@ def _clock(rows: pa.Table, of_epochs: bool) -> Clock | None:
         if name in _AXES
     }
     return Clock(step, at, time, frozenset(logged.values()), of.get("epoch"), of.get("loss.train"), of.get("time.total"), of_epochs)
+
+
+def _files_of_launches(source: str, files: dict[str, Clock]) -> dict[int, Evidence]:
+    """Rows at which a launch begins, in a file that all launches wrote to: where each has a file of its own beside it, with the same losses,
+    one behind the other."""
+    whole = files[source]
+    parts = [(other, c) for other, c in files.items() if len(c.step) < len(whole.step) and _says_the_same(c, whole)]
+    parts.sort(key=lambda part: int(part[1].step.min()))
+    follow = all(b.step.min() >= a.step.max() for (_, a), (_, b) in pairwise(parts))
+    if len(parts) < 2 or not follow or parts[0][1].step.min() > whole.step.min() + whole.interval:
+        return {}
+    rows = {int(np.searchsorted(whole.step, c.step.min())): (other, c) for other, c in parts[1:]}
+    return {row: Evidence(f"{other} begins at step {c.step.min()}", other, int(c.at[0])) for row, (other, c) in rows.items() if row}
+
+
+def _says_the_same(a: Clock, b: Clock) -> bool:
+    """Do two files log the same losses where they have steps in common?"""
+    if a.loss is None or b.loss is None or len(np.intersect1d(a.loss.step, b.loss.step)) < FEW:
+        return False
+    return (equal_share((a.loss.step, a.loss.value), (b.loss.step, b.loss.value)) or 0.0) >= ENOUGH
 
 
 def _values(rows: pa.Table, mine: NDArray[np.int64]) -> Values:

@@ -305,3 +305,14 @@ def test_a_number_of_each_batch_tells_that_batches_come_again(tmp_path: Path, co
     assert len(run.attempts) == 2
     found = [f.facts for f in repeated_data.detect(run)]
     assert [(f.what, f.step, f.offset, f.from_start, f.how) for f in found] == [("repeated", 305, 300, True, "by first_idx")][: int(again)]
+
+
+@pytest.mark.parametrize(("tag", "again"), [("chunk0", True), ("data/cursor", True), ("lines_printed", False)])
+@pytest.mark.parametrize("anew", [True, False])
+def test_a_place_in_the_data_that_begins_anew(tag: str, again: bool, anew: bool) -> None:
+    """A counter with another name may count since the launch."""
+    step = np.arange(40) * 10
+    place = 64.0 * np.where(step < 200, step, step - 200 * anew)
+    metrics = {f"other/{tag}": place, "epoch": step / 300, "loss.train": 3 - step / 400}
+    found = list(repeated_data.detect(run_of(metrics, interval=10, attempts=[0] * 20 + [1] * 20)))
+    assert [f.facts.what for f in found] == (["repeated"] if again and anew else [])

@@ -284,3 +284,21 @@ def test_epochs_that_begin_again_are_another_run(tmp_path: Path) -> None:
     found = parsers.read_all(write(tmp_path, train_dot_log=first + again))
     assert [attempts(r) for r in found] == [[[1, 8]], [[1, 5]]]
     assert [r.launch for r in found] == [(1, 2), (2, 2)]
+
+
+@pytest.mark.parametrize(("second", "told"), [(range(60, 120, 2), [[0, 58], [60, 118]]), (range(40, 100, 2), None)])
+def test_a_log_that_all_launches_wrote_to_beside_one_of_each(tmp_path: Path, second: range, told: list[list[int]] | None) -> None:
+    """No line says so: the losses of each launch's own log, one behind the other, are those of the common one."""
+    run = parsers.read(
+        write(tmp_path, all_dot_jsonl=rows(range(0, 120, 2)), out_1_dot_txt=printed(range(0, 60, 2)), out_2_dot_txt=printed(second))
+    )
+    assert attempts(run) == told if told else attempts(run) != [[0, 58], [60, 118]]
+
+
+def test_a_console_of_another_run_beside_two_launches_cuts_nothing(tmp_path: Path) -> None:
+    texts = {
+        "all_dot_jsonl": rows(range(0, 120, 2)),
+        "out_1_dot_txt": printed(range(0, 60, 2)),
+        "out_2_dot_txt": printed(range(60, 120, 2), seed=9),
+    }
+    assert [0, 118] in [a for run in parsers.read_all(write(tmp_path, **texts)) for a in attempts(run)]

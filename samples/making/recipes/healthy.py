@@ -96,5 +96,5 @@ def healthy_stale_monitor_jsonl(out: Path) -> Expect:
 
     job.extra = monitor
     files.config_yaml(out, config)
-    files.jsonl(out / "metrics.jsonl", every(list(job.run()), 4), files.NAMES | {"active": "probe/active_share"})
+    files.jsonl(out / "metrics.jsonl", every(list(job.run()), 4), files.NAMES | {"active": "probe/fired_share"})
     return replace(healthy("the monitor that stops, and the clock"), findings=["odd_metric"])
