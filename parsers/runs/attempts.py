@@ -146,8 +146,9 @@ def _by_steps(found: list[Attempt], s: Segment, formats: dict[str, str]) -> Atte
 
 
 def _rivals(a: Segment, b: Segment, formats: dict[str, str]) -> bool:
-    """Two files of one format with the same metrics, and no ranks of one job, are two attempts."""
-    if formats.get(a.source) != formats.get(b.source) or not a.names & b.names:
+    """Two files of one format with metrics under the same tags, and no ranks of one job, are two attempts. Other tags are those of another
+    writer, as of an environment's monitor beside the table of a trainer."""
+    if formats.get(a.source) != formats.get(b.source) or not (a.names & b.names and a.tags & b.tags):
         return False
     return not rank_names.of_one_job(a.source, b.source)
 

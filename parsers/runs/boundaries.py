@@ -56,6 +56,7 @@ class Clock:
     at: NDArray[np.int64]
     time: NDArray[np.float64]
     names: frozenset[str]
+    tags: frozenset[str] = frozenset()
     epoch: Values | None = None
     loss: Values | None = None
     elapsed: Values | None = None  # time since the launch

@@ -31,6 +31,7 @@ class Segment:
     order: int
     rows: int
     names: frozenset[str]  # of the metrics in its file
+    tags: frozenset[str]  # as its writer calls them
     begun: Evidence | None = None
     launch: bool = False  # a line of the file tells of the launch
     losses: Points | None = None
@@ -82,7 +83,17 @@ def _clock(rows: pa.Table, of_epochs: bool) -> Clock | None:
         for t, name in sorted(logged.items(), key=lambda x: count[x[0]])
         if name in _AXES
     }
-    return Clock(step, at, time, frozenset(logged.values()), of.get("epoch"), of.get("loss.train"), of.get("time.total"), of_epochs)
+    return Clock(
+        step,
+        at,
+        time,
+        frozenset(logged.values()),
+        frozenset(tags[t] for t in logged),
+        of.get("epoch"),
+        of.get("loss.train"),
+        of.get("time.total"),
+        of_epochs,
+    )
 
 
 def _files_of_launches(source: str, files: dict[str, Clock]) -> dict[int, Evidence]:
@@ -135,7 +146,19 @@ def _cut(source: str, clock: Clock, said: list[Line], begun: dict[int, Evidence]
         first_at = _first_line(mine, previous, int(clock.at[i])) if n else -1
         launch = any(x.kind in BEGINS and previous < (x.at or 0) <= clock.at[i] for x in mine)
         found.append(
-            Segment(source, first_at, int(clock.at[i]), span, order + n, j - i, clock.names, begun.get(i), launch, _losses(clock, i, j))
+            Segment(
+                source,
+                first_at,
+                int(clock.at[i]),
+                span,
+                order + n,
+                j - i,
+                clock.names,
+                clock.tags,
+                begun.get(i),
+                launch,
+                _losses(clock, i, j),
+            )
         )
     return found
 

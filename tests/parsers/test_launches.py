@@ -302,3 +302,16 @@ def test_a_console_of_another_run_beside_two_launches_cuts_nothing(tmp_path: Pat
         "out_2_dot_txt": printed(range(60, 120, 2), seed=9),
     }
     assert [0, 118] in [a for run in parsers.read_all(write(tmp_path, **texts)) for a in attempts(run)]
+
+
+@pytest.mark.parametrize("tags", [("r", "l"), ("rollout/ep_rew_mean", "rollout/ep_len_mean")])
+def test_a_monitor_beside_the_table_of_a_trainer_is_no_launch(tmp_path: Path, tags: tuple[str, str]) -> None:
+    """Two files of one format with the same metrics: under the same names they are two launches."""
+    (tmp_path / "logs").mkdir()
+    table = [f"{s},{20 + s / 100},{19 + s / 100}" for s in range(256, 6401, 256)]
+    head = "time/total_timesteps,rollout/ep_rew_mean,rollout/ep_len_mean"
+    (tmp_path / "logs" / "progress.csv").write_text("\n".join([head, *table]) + "\n")
+    rows = [f"{s},{21 + s / 90:.3f},{20 + s / 90:.3f},{1.7e9 + s / 100:.2f}" for s in range(100, 6400, 64)]
+    (tmp_path / "episodes.csv").write_text("\n".join([f"step,{tags[0]},{tags[1]},time", *rows]) + "\n")
+    runs = parsers.read_all(tmp_path)
+    assert sum(len(run.attempts) for run in runs) == (1 if tags[0] == "r" else 2)
