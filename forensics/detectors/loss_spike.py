@@ -66,9 +66,9 @@ WHY = {
 SAME_RATE = 1.2  # measured: no warm restart moves a rate by less; at 0.84 of it two of 82 faulty runs are lost (docs/thresholds.md)
 BEFORE, STRETCH, FLAT = 50, 5, 0.9  # values; share of a stretch that stands within a third of its median. Not critical (docs/thresholds.md)
 CLEAR_ODDS = 0.7  # measured: at 0.49 the same runs, at 0.98 of it 16 of 82 faulty ones are lost (docs/thresholds.md)
-# Heights, in ln; measured, hardly critical: 1.4 of the first loses one run (docs/thresholds.md)
-CLEAR_SIGMA, CLEAR_SHARE, HUGE = 9.0, 0.15, 2.0
+CLEAR_SIGMA, CLEAR_SHARE, HUGE = 9.0, 0.15, 2.0  # heights, in ln; measured: 1.4 of the first loses one run (docs/thresholds.md)
 TRIFLE = 0.005  # of all that the loss had fallen; measured: one of a healthy run took back 0.26 %, those after a lost state 0.76 %
+LEARNT, HARD = 1e-3, 0.05  # unit: a thousandth of the first loss is left; one sample of twenty in a batch costs as much as it did at first
 
 
 @dataclass(frozen=True)
@@ -176,10 +176,10 @@ def _finding(run: Run, s: Series, h: History, j: Spike, until: int, alike: int) 
 
 
 def _trifling(s: Series, f: Facts) -> bool:
-    """Whether a spike takes back hardly anything of what the loss had fallen: near zero small is large as a share."""
-    rows = np.flatnonzero(s.usable)[:3]
-    first = float(np.median(s.value[rows])) if len(rows) else f.level
-    return f.height < TRIFLE * (first - f.level)
+    """Whether a spike takes back hardly anything of the fall: near zero small is large as a share, and one hard sample is all there is to learn."""
+    first = float(np.median(s.value[s.usable][:3])) if s.usable.any() else f.level
+    learnt = f.class_ == "fast" and 0 <= f.level < LEARNT * first
+    return f.height < (HARD if learnt else TRIFLE) * (first - f.level)
 
 
 def _title(j: Spike, f: Facts) -> str:

@@ -204,7 +204,9 @@ def _periodic(s: Series, inside: list[int]) -> list[int]:
     for start in (0, top):
         gaps = np.diff(s.step[[start, *up]])
         factor = max(round(float(np.median(gaps[1:] / np.maximum(gaps[:-1], 1)))), 1)
-        if gaps.min() >= 3 * slack and (np.abs(gaps[1:] - factor * gaps[:-1]) <= slack * factor).all():
+        off = np.abs(gaps[1:] - factor * gaps[:-1])
+        exact = (off == 0).all() and np.ptp(s.value[[top, *up]]) == 0  # of a rate that is logged by epoch, where it is set
+        if (gaps.min() >= 3 * slack and (off <= slack * factor).all()) or (gaps.min() >= 3 * s.interval and exact):
             return up
     return []
 

@@ -33,6 +33,10 @@ CRASHING_SIGNAL = lazy_re(
     r"SIG(?:SEGV|BUS|ABRT|ILL|FPE|KILL)|segmentation fault|bus error|abort|killed(?! by signal: (?:Terminated|Interrupt|Hangup))|core dumped|exit ?code\W{1,4}(?:-(?:4|6|7|8|9|11)|13[24679])\b",
     re.I,
 )
+OWN_SIGNAL = lazy_re(
+    r"SIG(?:SEGV|BUS|ABRT|ILL|FPE)\b|segmentation fault|bus error|illegal instruction|floating point exception|\bsignal:? ?(?:4|6|7|8|11)\b|exit ?code\W{1,4}(?:-(?:4|6|7|8|11)|13[24569])\b",
+    re.I,
+)  # what a program brings on itself: signal(7)
 RANK = lazy_re(r"\b(?:local_)?rank\s*[:=]?\s*(\d+)\b", re.I)
 UNNAMED = "traceback without its last line"  # stacks that a watchdog printed, or a text that was cut: no exception is named
 ORDER = (

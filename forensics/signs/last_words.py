@@ -116,10 +116,16 @@ def stopped_by_others_quoted(s: Symptoms) -> Sign:
 
 
 def killed_by_signal_unexplained(s: Symptoms) -> Sign:
-    """A signal such as SIGKILL or SIGSEGV ended a process, and no line says who sent it."""
+    """A signal such as SIGKILL ended a process, and no line says who sent it; none that a program brings on itself."""
     if suspected := [f for f in s.of(memory.Facts) if f.facts.killed]:
         return absent(f"{suspected[0].title}: the kernel kills so for want of memory.", suspected)
-    return _died_of(s, "signal", lambda e: e.status != "stopped")
+    return _died_of(s, "signal", lambda e: e.status != "stopped" and not fatal_lines.OWN_SIGNAL.search(e.says))
+
+
+def crashed_in_native_code(s: Symptoms) -> Sign:
+    """The process, or a worker of its, died of a signal that a program brings on itself: a segmentation fault, a bus error, an illegal instruction, an
+    abort. A library's native code, a build for another machine, or memory shared by workers that ran out; the log does not say which."""
+    return _died_of(s, "signal exception", lambda e: bool(fatal_lines.OWN_SIGNAL.search(e.says)))
 
 
 def finished_as_planned(s: Symptoms) -> Sign:

@@ -56,6 +56,23 @@ def test_one_warm_restart_is_schedule_and_a_jump_above_the_peak_is_none(tmp_path
     assert "lr_schedule" in kinds(analyzed(tmp_path / "b", jump))
 
 
+def test_restarts_that_are_logged_by_epoch_stand_exactly_where_the_cycles_end(tmp_path: Path) -> None:
+    """Three epochs, six, twelve (SGDR), a value each; a jump above the peak is none of these."""
+    x = curve(300)
+    cycles = [cosine(i, 3) for i in range(3)] + [cosine(i, 6) for i in range(6)] + [cosine(i, 12) for i in range(12)]
+    higher = [rate * (2.5 if 3 <= i < 9 else 1) for i, rate in enumerate(cycles)]
+    for name, rates, told in (("a", cycles, False), ("b", higher, True)):
+        rows = [{"step": i, "loss": x[i], **({"lr": rates[i // 10]} if i % 10 == 0 else {})} for i in range(210)]
+        assert ("lr_schedule" in kinds(analyzed(tmp_path / name, rows))) == told
+
+
+def test_one_hard_sample_of_a_task_that_is_learnt_is_no_warning(tmp_path: Path) -> None:
+    x = [2.2 * math.exp(-i / 30) + 1e-5 * (1 + 0.3 * math.sin(7 * i)) for i in range(600)]
+    for name, height, verdict in (("a", 0.04, "healthy"), ("b", 0.4, "unhealthy")):
+        rows = [{"step": i, "loss": v + (height if i == 500 else 0)} for i, v in enumerate(x)]
+        assert analyzed(tmp_path / name, rows).verdict == verdict
+
+
 def test_a_rate_that_begins_anew_after_a_silence_was_reset(tmp_path: Path) -> None:
     x = curve(300)
     rate = [1e-3 * min((i + 1) / 40, 1.0) for i in range(200)]

@@ -101,6 +101,17 @@ def test_a_kill_without_a_word_is_no_stop_on_purpose(tmp_path: Path) -> None:
     assert looked("killed_by_signal_unexplained", write(tmp_path / "q", log=KEY)).state == ABSENT
 
 
+@pytest.mark.parametrize(("line", "own"), [
+    ("RuntimeError: DataLoader worker (pid 1188) is killed by signal: Segmentation fault. \n", True),
+    ("/var/spool/slurm_script: line 12: 4242 Segmentation fault      python train.py\n", True),
+    ("/var/spool/slurm_script: line 12: 4242 Killed                  python train.py\n", False),
+])  # fmt: skip
+def test_a_signal_that_a_program_brings_on_itself_came_from_nobody(tmp_path: Path, line: str, own: bool) -> None:
+    folder = write(tmp_path / "r", log=line)
+    assert (looked("crashed_in_native_code", folder).state == SEEN) == own
+    assert (looked("killed_by_signal_unexplained", folder).state == SEEN) == (not own)
+
+
 def test_a_code_alone_names_nothing(tmp_path: Path) -> None:
     folder = write(tmp_path / "r", log=CODE)
     assert looked("launcher_says_failed", folder).state == SEEN
