@@ -54,7 +54,7 @@ from forensics.spikes.visible import smallest_spike
 from parsers.tables import Run
 
 NEEDS = [ANY_LOSS]
-MEANT = ("kl_weight_lifts_loss", "stage_learned")
+MEANT = ("kl_weight_lifts_loss", "stage_learned", "loss_redefined_as_announced")
 WHY = {
     "reinit": "the loss is back at its first value and comes down the same way: reinitialized weights",
     "step": "the level steps up without an overshoot and learning continues: a restarted schedule, or other data",

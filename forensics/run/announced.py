@@ -15,19 +15,24 @@ from parsers.tables import Run
 
 DATA = lazy_re(r"data|corpus|corpora|mix(?:ture)?|blend|curriculum|stages?|phases?|shards?|sources?|sampl(?:er|ing)|seq_?len", re.I)
 BATCH = lazy_re(r"batch|accum|bsz|ramp", re.I)
+LOSS = lazy_re(r"weights?(?![ _-]?decay)|lambda|coeff?(?:icient)?s?$|negatives|temperature|margin|penalty|beta$|gamma$", re.I)  # what the loss is made of
 BEGINS = lazy_re(
     r"^(?:from|start|begin|first|at|since|until|end|switch|boundar\w{0,8}|milestones?)?_?(?:iter\w{0,8}|steps?|epochs?|batch\w{0,8}|boundar\w{0,8}|milestones?)?$",
     re.I,
 )
 LASTS = lazy_re(r"^(?:num_|n_)?(?:iter\w{0,8}|steps?|updates?)$", re.I)
 SAID = lazy_re(r"\b(?:from|at|after|since|until|by|on)\s+(?:the\s+)?(?:iter(?:ation)?s?|steps?|epochs?|update)\s*#?(\d{1,12})\b", re.I)
+STAGED = lazy_re(
+    r"\buntil\s+(?:(?:iter(?:ation)?|step|epoch|update)\s*)?(\d{1,12})\b(?=.*(?:,|\bafter|\bthen)\s)", re.I
+)  # "1 until 1500, 30 after"
 MEANT = lazy_re(r"->|=>|\u2192|\b(?:planned|scheduled|intended|by design|on purpose)\b", re.I)  # a plan, not the tale of what happened
+ABOUT = {"data": DATA, "batch": BATCH, "loss": LOSS}
 MOST = 200  # steps that one setting announces
 
 
 @dataclass(frozen=True)
 class Announced:
-    """``about``: data, batch or other; ``says``: the setting as it stands in the file."""
+    """``about``: data, batch, loss (what it is made of) or other; ``says``: the setting as it stands in the file."""
 
     step: int
     about: str
@@ -46,12 +51,12 @@ def announced(run: Run) -> tuple[Announced, ...]:
         *above, name = re.split(r"[./]", key)
         if above and name.isdigit():  # of {"500": 64}, which a config that lists its settings one by one takes apart
             name, value = above[-1], {name: value}
-        about = "data" if DATA.search(name) else "batch" if BATCH.search(name) else "other"
+        about = next((what for what, words in ABOUT.items() if words.search(name)), "other")
         steps = list(_steps(value, about != "other"))[:MOST] if isinstance(value, (list, dict, str)) else []
         for step in steps:
             said = about
-            if isinstance(value, str):
-                said = "batch" if BATCH.search(value) else "data" if DATA.search(value) else "other"
+            if isinstance(value, str) and about != "loss":
+                said = next((what for what in ("batch", "data") if ABOUT[what].search(value)), "other")
             found.setdefault((step, key), Announced(step, said, key, str(said_as)[:120], run.where(source, at)))
     return tuple(sorted(found.values(), key=lambda a: a.step))
 
@@ -74,8 +79,9 @@ def _of_list(stages: list[Any]) -> Iterator[int]:
 
 def _steps(value: Any, listed: bool) -> Iterator[int]:
     """Steps that a value names: of stages that begin somewhere, [{"from_iter": 300, ...}], [[0, 12], [300, 48]] or {"300": ...}, or last so
-    long, [{"steps": 300}, {"steps": 300}], and in words, "1 -> 4 from iter 300 on"."""
+    long, [{"steps": 300}, {"steps": 300}], and in words, "1 -> 4 from iter 300 on", "1 until 300, 4 after"."""
     if isinstance(value, str):
+        yield from (int(n) for n in STAGED.findall(value) if int(n) > 0)
         if not MEANT.search(value):
             return
         yield from (int(n) for n in SAID.findall(value) if int(n) > 0)

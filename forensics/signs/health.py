@@ -177,6 +177,28 @@ def stage_learned(s: Symptoms) -> Sign:
     return seen(f"{found[0].title}; config announces other data there, and the loss comes down again.", found, first=found[0].first_step)
 
 
+def loss_redefined_as_announced(s: Symptoms) -> Sign:
+    """The loss jumps where config announces another weight of a term, or other negatives: what it measures is another thing from there on. Not where
+    an evaluation turns up there, too."""
+    told, train = [a for a in announced(s.run) if a.about == "loss"], series(s.run, "loss.train")
+    if not told or train is None:
+        return cannot_tell(
+            "config announces no change of what the loss is made of." if train is not None else "no training loss was logged."
+        )
+    if (turned := eval_turned_where_training_jumped(s)).state == SEEN:
+        return absent(turned.text)
+    reach = 2 * train.interval
+    found = [
+        f
+        for f in s.of(loss_spike.Facts, divergence.Facts, level_shift.Facts, traps=True)
+        if any(f.first_step is not None and abs(f.first_step - a.step) <= reach for a in told)
+    ]
+    if not found:
+        return absent(f"The loss does not jump at the announced step {told[0].step}.")
+    text = f"{found[0].title}; config announces that the loss changes there ({told[0].key} = {told[0].says})."
+    return seen(text, found, where=told[0].where, first=found[0].first_step)
+
+
 def _undone(step: Ints, x: Floats, begin: int, end: int) -> bool:
     """Whether the loss is up for three values at a step, so that it was no single batch, and little of that is left at the end of the stage."""
     before, stage = x[step <= begin], x[(step > begin) & (step < end)]

@@ -118,6 +118,8 @@ def test_each_state(look: Callable[[Symptoms], Sign], state: str, s: Symptoms) -
         (STAGES, [(200, "data")]),
         ({"note": "accumulation 1 -> 4 from iter 300 on, planned"}, [(300, "batch")]),
         ({"note": "at step 300 the loss jumped"}, []),
+        ({"ic_weight": "1 until 1500, 30 until 3000, 300 after"}, [(1500, "loss"), (3000, "loss")]),
+        ({"note": "was fine until 1500"}, []),
         ({"data_mix": {"100": "a", "250": "b"}}, [(100, "data"), (250, "data")]),
         ({"batch_plan.0": 32, "batch_plan.500": 64, "train.accum.900": 4, "layers.2": 64}, [(500, "batch"), (900, "batch")]),
         ({"eval_interval": 300, "steps": 300, "layers": [{"from": 3}]}, []),

@@ -49,6 +49,10 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (W.stage_learned, "seen", {"loss.train": RELEARNT}, STAGES),
     (W.stage_learned, "absent", {"loss.train": WORSE}, STAGES),
     (W.stage_learned, "cannot tell", {"loss.train": RELEARNT}, {}),
+    (W.loss_redefined_as_announced, "seen", {"loss.train": WORSE}, {"config": {"ic_weight": "1 until 200, 30 after"}}),
+    (W.loss_redefined_as_announced, "absent", {"loss.train": WORSE}, {"config": {"ic_weight": "1 until 300, 30 after"}}),
+    (W.loss_redefined_as_announced, "cannot tell", {"loss.train": WORSE}, {"config": {"weight_decay": "0.1 until 200, 0 after"}}),
+    (W.loss_redefined_as_announced, "cannot tell", {"loss.train": WORSE}, {}),
     (W.rate_as_configured, "cannot tell", {"loss.train": FALLS}, {"config": PLAN}),
 ]
 
