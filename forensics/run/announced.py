@@ -15,7 +15,9 @@ from parsers.tables import Run
 
 DATA = lazy_re(r"data|corpus|corpora|mix(?:ture)?|blend|curriculum|stages?|phases?|shards?|sources?|sampl(?:er|ing)|seq_?len", re.I)
 BATCH = lazy_re(r"batch|accum|bsz|ramp", re.I)
-LOSS = lazy_re(r"weights?(?![ _-]?decay)|lambda|coeff?(?:icient)?s?$|negatives|temperature|margin|penalty|beta$|gamma$", re.I)  # what the loss is made of
+LOSS = lazy_re(
+    r"weights?(?![ _-]?decay)|lambda|coeff?(?:icient)?s?$|negatives|temperature|margin|penalty|beta$|gamma$", re.I
+)  # what the loss is made of
 BEGINS = lazy_re(
     r"^(?:from|start|begin|first|at|since|until|end|switch|boundar\w{0,8}|milestones?)?_?(?:iter\w{0,8}|steps?|epochs?|batch\w{0,8}|boundar\w{0,8}|milestones?)?$",
     re.I,

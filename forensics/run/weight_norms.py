@@ -14,6 +14,7 @@ from parsers.tables import Run
 LEAST = 10  # values: what layers were always judged by
 DIGITS = 6  # significant digits: those of a 32-bit float that hold in decimal; coarser prints hide small moves
 _OF_EMBEDDINGS = r"^(?!.*\b(grad|act\w*|update|delta|pre|post)\b)(?=.*\b(emb|embed|embeddings?|embeds|user|item|table|factors?)\b).*\bnorms?( mean| avg| l 2)?$"
+_OF_PARTS = r"^(?!.*\b(grads?|gradient|g|act\w*|update|delta|pre|post|loss|embed\w*|layer ?norm|batch ?norm|norm ?layer)\b)(.*[ /])?[pw]?norms?[ /]\w"
 _MEANT = lazy_re(
     r"(?i)(^|[./_])(freez\w*|frozen\w*|lock(ed)?_(image|text|tower|encoder|backbone)\w*|linear_?prob\w*|train_?only|head_?only)([./_]|$)"
 )
@@ -24,6 +25,12 @@ def norms(run: Run) -> list[Series]:
     named = [s for name in ("param.norm_layer", "param.norm") for s in parts(run, name)]
     found = [s for s in (*named, *worded(run, _OF_EMBEDDINGS)) if len(s) >= LEAST]
     return found if any(digits(float(v)) >= DIGITS for s in found for v in s.value[:LEAST] if np.isfinite(v)) else []
+
+
+def of_parts(run: Run) -> list[Series]:
+    """Norms of parts of the model that were logged finely enough, those that are called `norm_head` or `norm/head` among them."""
+    found = [s for s in (*parts(run, "param.norm_layer"), *worded(run, _OF_PARTS)) if len(s) >= LEAST and np.isfinite(s.value).all()]
+    return [s for s in found if s.value.any() and max(digits(float(v)) for v in s.value[:LEAST]) >= DIGITS]
 
 
 def whole(run: Run) -> tuple[Ints, Floats] | None:

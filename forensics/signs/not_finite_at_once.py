@@ -1,4 +1,4 @@
-"""Values that are NaN or infinite before training can have made them so: in the first updates of a run."""
+"""Values that are NaN or infinite before training can have made them so, in the first updates of a run, or that no sample can have made so."""
 
 from __future__ import annotations
 
@@ -64,3 +64,19 @@ def gradient_nan_at_first_step(s: Symptoms) -> Sign:
         return seen(text, found, where=norm.place(s.run, 0), first=step, last=int(loss.step[-1]))
     how = "goes on finite" if np.isfinite(later).any() else "is not finite either"
     return absent(f"The first gradient norm, of step {step}, is not finite, and the loss {how}.", where=norm.place(s.run, 0))
+
+
+def evaluation_nan_and_back(s: Symptoms) -> Sign:
+    """An evaluation, on data that stay the same, was not finite and later is again: the state of the weights makes it, whatever the samples."""
+    evaluated = series(s.run, "loss.eval")
+    if evaluated is None or len(evaluated) < 2:
+        return cannot_tell("fewer than two evaluation losses were logged.")
+    bad = np.flatnonzero(evaluated.alive & ~np.isfinite(evaluated.value))
+    if not len(bad):
+        return absent(f"All {len(evaluated)} values of {evaluated.tag} are finite.")
+    back = np.flatnonzero(evaluated.usable & (evaluated.step > evaluated.step[bad[0]]))
+    text = f"{evaluated.tag} is not finite at step {evaluated.step[bad[0]]}"
+    if not len(back):
+        return absent(f"{text}, nor from there on.", where=evaluated.place(s.run, bad[0]))
+    text += f", and {evaluated.value[back[0]]:.4g} at step {evaluated.step[back[0]]}"
+    return seen(f"{text}.", where=evaluated.place(s.run, bad[0]), first=int(evaluated.step[bad[0]]), last=int(evaluated.step[back[0]]))

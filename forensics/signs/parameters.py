@@ -73,6 +73,23 @@ def weights_never_move(s: Symptoms) -> Sign:
     return seen(text, where=first.place(s.run, 0), first=int(first.step[0]), last=int(first.step[-1]))
 
 
+def some_weights_never_move(s: Symptoms) -> Sign:
+    """Norms of some parts of the model are the same to their last digit throughout, while those of others move, and config freezes nothing. By itself
+    no harm: a body may be meant to stay."""
+    norms = weight_norms.of_parts(s.run)
+    if len(norms) < 2:
+        return cannot_tell("norms of two parts of the model were not logged, or too coarsely to tell small moves.")
+    if weight_norms.frozen_on_purpose(s.run):
+        return does_not_arise(ON_PURPOSE)
+    still = [n for n in norms if weight_norms.still(n)]
+    text = f"Of the norms of {len(norms)} parts of the model {len(still)} never move"
+    if not still or len(still) == len(norms):
+        return absent(f"{text}.", where=norms[0].place(s.run, 0))
+    n = still[0]
+    text += f" in any digit ({n.tag} is {n.value[0]:.9g} in all {len(n)} values)"
+    return seen(f"{text}.", where=n.place(s.run, 0), first=int(n.step[0]), last=int(n.step[-1]))
+
+
 def _driven(run: Run) -> str:
     """What should move the weights, in words: a gradient, or a rate above zero that moves the loss by more than it scatters."""
     grad, loss, rate = usable(run, "grad.norm")[1], usable(run, "loss.train")[1], settings.number(run, "lr")

@@ -139,3 +139,26 @@ def test_weights_that_are_the_same_in_every_checkpoint_never_move(share: float, 
     facts = frozen_weights.Facts(int(20 * share), 20, share, False, ["a.weight"])
     still = Finding("a", "frozen_weights", "Weights are bit for bit the same", 50, 240, severity, facts=facts)
     assert signs.weights_never_move(Symptoms(run_of({"loss.train": CRAWLS}), (still,))).state == state
+
+
+N = 30
+STILL, MOVES = np.full(N, 52.4471893), 4.8575034 + np.arange(N) / 97
+
+
+@pytest.mark.parametrize(
+    ("norms", "config", "state"),
+    [
+        ({"norm_body": STILL, "norm_head": MOVES}, {}, "seen"),
+        ({"pnorm/conv1": STILL, "pnorm/fc": MOVES}, {}, "seen"),
+        ({"norm_body": STILL, "norm_head": MOVES}, {"freeze_body": True}, "cannot tell"),
+        ({"norm_body": 2 * MOVES, "norm_head": MOVES}, {}, "absent"),
+        ({"norm_body": STILL, "norm_head": STILL}, {}, "absent"),  # all of them: another sign
+        ({"norm_body": np.round(STILL, 1), "norm_head": np.round(MOVES, 1)}, {}, "cannot tell"),
+        ({"grad norm/body": STILL, "grad norm/head": MOVES}, {}, "cannot tell"),
+        ({"norm_body": STILL}, {}, "cannot tell"),
+    ],
+)
+def test_parts_that_never_move_beside_others(norms: dict[str, Any], config: dict[str, Any], state: str) -> None:
+    run = run_of({f"other/{tag}": x for tag, x in norms.items()} | {"loss.train": 2 + np.zeros(N)}, config=config)
+    found = signs.some_weights_never_move(Symptoms(run, ()))
+    assert found.state == state, found.text
