@@ -40,7 +40,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors import logger_artefact
 from forensics.errors import CannotTell
-from forensics.run import epoch_means
+from forensics.run import epoch_means, meter_dips
 from forensics.run.evaluations import improves_after
 from forensics.run.inputs import ANY_LOSS, loss_of
 from forensics.run.once import once
@@ -112,7 +112,7 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
             return
         raise CannotTell(f"only {len(s)} values of {s.tag} were logged")
     length = planned_steps(run) or int(s.step.max() - s.step.min())
-    made, means = logger_artefact.rows_made(run, s), epoch_means.few_make_it(run, s)
+    made, means = {*logger_artefact.rows_made(run, s), *meter_dips.caught_up(run, s)}, epoch_means.few_make_it(run, s)
     for h in histories(s):
         judged = [j for j in judge(h.step, h.value, length) if j.at.start >= h.first and _on_one_count(h, j)]
         alike = throughout.like_each(h.y, [j.at for j in judged])

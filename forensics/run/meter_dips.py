@@ -52,6 +52,18 @@ def dips(run: Run, s: Series) -> Dips | None:
     return None if _shared(run, s.step[rows[low]], factor) else Dips(rows[low], factor, int(np.median(gaps)), float(np.median(level[low])))
 
 
+def caught_up(run: Run, s: Series) -> list[int]:
+    """The rows right behind such dips, where every one lies far above its neighbours: what a meter did not print it prints with the next value."""
+    found = dips(run, s)
+    if found is None:
+        return []
+    rows = np.flatnonzero(s.usable)
+    at = np.searchsorted(rows, found.rows)
+    at = at[at + 1 < len(rows)] + 1
+    ratio = s.value[rows[at]] / np.maximum(centred_median(s.value[rows], WINDOW)[at], np.finfo(float).tiny)
+    return rows[at].tolist() if len(at) >= LEAST and ratio.min() > 1 / CLEAR else []
+
+
 def _lowest(x: Floats, ratio: Floats) -> Ints | None:
     """The values that lie below their neighbours by one factor, clear of all others; None where there are no such."""
     zero = np.flatnonzero(x == 0)

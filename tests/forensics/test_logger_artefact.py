@@ -10,6 +10,7 @@ import pytest
 from forensics.case import Finding
 from forensics.detectors import logger_artefact, loss_spike
 from forensics.run import nan_filter
+from forensics.run.series import series
 from parsers.tables import Run
 from tests.forensics.curves import noisy, run_of
 
@@ -108,6 +109,18 @@ def test_dips_at_even_distances_are_a_meter(factor: float, norm: float | None) -
     f = found(dipping(factor, norm))["meter"]
     assert (f.facts.step, f.facts.count, f.severity) == (130, 8, "warning")
     assert "every 200 steps" in f.title
+
+
+@pytest.mark.parametrize(("every", "grave"), [(1, False), (2, True)])
+def test_what_a_meter_left_out_it_prints_with_the_next_value(every: int, grave: bool) -> None:
+    """Where only some of the values behind dips are high, these are spikes of the loss."""
+    run = dipping(0.0)
+    x = series(run, "loss.train")
+    assert x is not None
+    high = x.value.copy()
+    high[DIPS[::every] + 1] *= 2.6
+    spikes = loss_spike.detect(run_of({"loss.train": high, "grad.norm": np.ones(160)}, interval=10))
+    assert any(f.severity != "info" for f in spikes) == grave
 
 
 @pytest.mark.parametrize(
