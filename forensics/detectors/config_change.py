@@ -94,8 +94,16 @@ def _by_source(run: Run) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     table = run.tables["config"]
     for source, key, value in zip(*(table[c].to_pylist() for c in ("source", "key", "value")), strict=True):
-        found.setdefault(source, {}).setdefault(key, value)
+        folder, _, name = source.rpartition("/")
+        found.setdefault(folder if name == key else source, {}).setdefault(key, value)  # MLflow keeps each setting in a file of its own
     return {s: c for s, c in found.items() if len(c) >= 3}
+
+
+def _launch(run: Run, source: str) -> int:
+    """The attempt whose logs lie beside a config in a folder of its own; 0 where none does, or all do."""
+    beside = source.rpartition("/")[0] + "/"
+    mine = [a["index"] for a in run.attempts if any(f.startswith(beside) for f in a["files"])]
+    return int(mine[0]) if len(mine) == 1 else 0
 
 
 Snapshots = tuple[dict[str, str], dict[str, str], str]  # before, after, file
@@ -105,7 +113,7 @@ def snapshots(run: Run) -> list[Snapshots]:
     """Each two snapshots of the same settings, of two files or of two launches in one; none where there was one launch."""
     if len(run.attempts) < 2:
         return []
-    configs = sorted(_by_source(run).items())
+    configs = sorted(_by_source(run).items(), key=lambda c: (_launch(run, c[0]), c[0]))
     pairs = [(old, new, source) for i, (_, old) in enumerate(configs) for source, new in configs[i + 1 :]]
     alike = [(a, b, source) for a, b, source in pairs if len(a.keys() & b.keys()) >= max(3, ALIKE * min(len(a), len(b)))]
     return alike + [found for source in dict(configs) for found in _told_again(run, source)]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import forensics
 from forensics.batches.batch_changes import batch_change
 from forensics.detectors import config_change
 from forensics.signs.changed_settings import batch_size_differs, behaves_differently_after_change
@@ -99,3 +101,25 @@ def test_the_noise_of_the_loss_says_that_it_matters() -> None:
 def test_an_interval_in_which_the_size_changed_is_no_size() -> None:
     found = batch_change(run_of({"samples.seen": np.cumsum(np.where(T == 60, 20.0, SIZES))}))
     assert found is not None and (found.step, found.before, found.after) == (60, 48, 6)
+
+
+@pytest.mark.parametrize("l2", ["0.02", "2e-05"])
+def test_settings_that_mlflow_keeps_in_files_of_their_own(tmp_path: Path, l2: str) -> None:
+    """The launch that ran first is the one before, whatever the folders are called."""
+    for name, begin, value in (("b" * 32, 0, "2e-05"), ("a" * 32, 10, l2)):
+        home = tmp_path / "mlruns" / "1" / name
+        for kind, files in {
+            "params": {"lr": "0.003", "dim": "16", "l2": value},
+            "metrics": {
+                "train_loss": "".join(f"{1_700_000_000_000 + 1000 * (begin + i)} {2 - 0.05 * (begin + i)} {begin + i}\n" for i in range(10))
+            },
+            ".": {"meta.yaml": f"run_id: {name}\nstart_time: {1_700_000_000_000 + 1000 * begin}\nstatus: 3\n"},
+        }.items():
+            (home / kind).mkdir(parents=True, exist_ok=True)
+            for file, text in files.items():
+                (home / kind / file).write_text(text)
+    (tmp_path / "run.out").write_text("".join(f"epoch {i} train loss {2 - 0.05 * i:.4f}\n" for i in range(20)))
+    run = forensics.read(str(tmp_path))
+    assert len(run.attempts) == 2
+    changed = [f for f in config_change.detect(run) if "launches" in f.title]
+    assert [f.title for f in changed] == (["Config changed between launches: l2 from 2e-05 to 0.02"] if l2 == "0.02" else [])
