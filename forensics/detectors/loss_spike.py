@@ -66,9 +66,8 @@ WHY = {
 SAME_RATE = 1.2  # measured: no warm restart moves a rate by less; at 0.84 of it two of 82 faulty runs are lost (docs/thresholds.md)
 BEFORE, STRETCH, FLAT = 50, 5, 0.9  # values; share of a stretch that stands within a third of its median. Not critical (docs/thresholds.md)
 CLEAR_ODDS = 0.7  # measured: at 0.49 the same runs, at 0.98 of it 16 of 82 faulty ones are lost (docs/thresholds.md)
+RARE = 3  # bound: fast spikes of a run whose few hard samples they may be; a cause that acts again and again makes more
 CLEAR_SIGMA, CLEAR_SHARE, HUGE = 9.0, 0.15, 2.0  # heights, in ln; measured: 1.4 of the first loses one run (docs/thresholds.md)
-TRIFLE = 0.005  # of all that the loss had fallen; measured: one of a healthy run took back 0.26 %, those after a lost state 0.76 %
-LEARNT, HARD = 1e-3, 0.05  # unit: a thousandth of the first loss is left; one sample of twenty in a batch costs as much as it did at first
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
     made, means = {*logger_artefact.rows_made(run, s), *meter_dips.caught_up(run, s)}, epoch_means.few_make_it(run, s)
     for h in histories(s):
         judged = [j for j in judge(h.step, h.value, length) if j.at.start >= h.first and _on_one_count(h, j)]
-        alike = throughout.like_each(h.y, [j.at for j in judged])
+        alike, rare = throughout.like_each(h.y, [j.at for j in judged]), sum(j.kind == "fast" for j in judged) <= RARE
         for i, j in enumerate(judged):
             until = min((o.at.start for o in judged[i + 1 :] if o.at.start > j.at.peak), default=len(h.rows))
             if h.rows[j.at.peak] in made:
@@ -124,7 +123,7 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
                 j = replace(j, kind="not_a_spike", why="mean")
             elif j.why == "step" and _rate_stays(run, int(h.step[j.at.start]), h.attempt):
                 j = replace(j, why="data")
-            yield _finding(run, s, h, j, until, alike[i] if j.kind == "fast" and not j.why else 0)
+            yield _finding(run, s, h, j, until, alike[i] if j.kind == "fast" and not j.why else 0, rare)
 
 
 def _on_one_count(h: History, j: Spike) -> bool:
@@ -150,7 +149,7 @@ def smallest_effect(run: Run) -> str:
     return smallest_spike(s) if len(s) >= excursions.WARMUP + 2 else IN_ORDER
 
 
-def _finding(run: Run, s: Series, h: History, j: Spike, until: int, alike: int) -> Finding[Facts]:
+def _finding(run: Run, s: Series, h: History, j: Spike, until: int, alike: int, rare: bool) -> Finding[Facts]:
     e, attempt = j.at, h.attempt
     level = excursions.level_in_units(e, h.value, h.logs)
     start, peak, last, top = int(h.step[e.start]), int(h.step[e.peak]), int(h.step[-1]), float(h.value[e.peak])
@@ -168,18 +167,14 @@ def _finding(run: Run, s: Series, h: History, j: Spike, until: int, alike: int) 
     band, where = {"from": start, "to": stop, "kind": j.kind}, s.place(run, h.rows[e.peak])
     shown = evidence.window(s, start, stop, mark, band, title=f"{s.tag} around step {peak}", where=where)
     times = (s.clock(h.rows[e.start]), s.clock(h.rows[min(e.end, len(h.rows) - 1)] if e.end is not None else h.rows[-1]))
-    key = f"{peak}-attempt{attempt}" if attempt else peak
     against = improves_after(run, start) if end is None and e.peak - e.start >= excursions.LEVEL and np.isfinite(top) else ""
-    grave = "info" if against or alike or _trifling(s, facts) else severity(j, facts.over_highest)
+    grave = (
+        "info"
+        if against or alike or measurements.trifling(s.value[s.usable], level, facts.height, one_sample=rare and j.kind == "fast")
+        else severity(j, facts.over_highest)
+    )
     title = _title(j, facts) + f", while {against}" * bool(against) + f"; {alike} more like it come and go throughout the run" * bool(alike)
-    return evidence.found(facts, title, (start, stop), grave, shown, key=key, times=times)
-
-
-def _trifling(s: Series, f: Facts) -> bool:
-    """Whether a spike takes back hardly anything of the fall: near zero small is large as a share, and one hard sample is all there is to learn."""
-    first = float(np.median(s.value[s.usable][:3])) if s.usable.any() else f.level
-    learnt = f.class_ == "fast" and 0 <= f.level < LEARNT * first
-    return f.height < (HARD if learnt else TRIFLE) * (first - f.level)
+    return evidence.found(facts, title, (start, stop), grave, shown, key=f"{peak}-attempt{attempt}" if attempt else peak, times=times)
 
 
 def _title(j: Spike, f: Facts) -> str:
