@@ -28,6 +28,7 @@ _CUT = lazy_re(r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|\.\s|\s/\s")
 _NORM = lazy_re(
     r"(?<![\w|‖])(?P<bar>\|{1,2}|‖)\w{1,16}(?P=bar)(?:_?[2F])?$"
 )  # ||w||, as a formula has it: bars that touch a word part nothing
+_UNOPENED = lazy_re(r"[^()]*\)(?=\s+[A-Za-z])")  # "(8.7 ms/step) psum": a bracket that closes ends what was said of the number before
 _STOP = {"with", "and", "is", "of", "at", "the", "a", "an", "with:", "avg.", "was", "has", "got"}
 STRONG = lazy_re(
     r"(?i)(?:^|[\W_])(?:loss(?:es)?|ppl|perplexity|bpb|bpc|nll|acc(?:uracy)?(?:@?\d+)?|top-?[15]|f1"
@@ -44,6 +45,7 @@ VOCABULARY = lazy_re(
 def key_of(gap: str) -> tuple[str, str, bool, bool]:
     """The words before a number -> (key, words before a tight key, has ':' or '=', they touch the number)."""
     gap = _WRAPPED.sub("", gap) if gap.endswith("(") else gap  # np.float64(0.1)
+    gap = gap[m.end() :] if ")" in gap and (m := _UNOPENED.match(gap)) is not None else gap
     g = gap.rstrip(" \t\"'[({~$<")
     explicit = g.endswith((":", "="))
     if not explicit:
