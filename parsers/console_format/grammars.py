@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from parsers.console_format.line_prefix import Line
+from parsers.console_format.line_vectors import is_load
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
@@ -59,7 +60,7 @@ def key_of(gap: str) -> tuple[str, str, bool, bool]:
     if g.endswith(("'", '"')):
         return g[g.rfind(g[-1], 0, -1) + 1 : -1], "", True, False
     key = _CUT.split(g)[-1].strip(" .:=<>*#\"'").lstrip(") /-")
-    key = key.lstrip("(") if ")" not in key else key
+    key = key.lstrip("(") if ")" not in key else key if "(" in key else key.rstrip(")")
     words = key.split()
     if tight and len(words) > 1:
         split = next(
@@ -154,4 +155,6 @@ def stands_alone(line: Line, near: bool, timed: bool, started: bool) -> bool:
         return bool(line.explicit or line.mode or started or near)
     if near and tags and all((_OF_LOOP if started else _RATE).search(t) for t in tags):
         return True  # nnU-Net: "Current learning rate: 0.01" below "Epoch 3"; TensorFlow's tutorials: "Time taken for 1 epoch: 38.9 secs"
+    if near and any(map(is_load, tags)):
+        return True
     return whole_row(line) and (near or (timed and any(_SYSTEM.search(t) for t in tags)))
