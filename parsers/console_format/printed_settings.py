@@ -124,9 +124,14 @@ def stated(text: str) -> list[tuple[str, object]]:
         return [("early_stopping_rounds", value_of(m[1]))]
     if (m := _STATED.match(text)) is None:
         return _with_switches(text)
-    listed = text[m.end() :]
-    pairs, rest = list(_PAIR.finditer(listed)), _PAIR.sub("", listed).strip(" ,;")
-    return [(p["key"], value_of(p["value"])) for p in pairs] if len(pairs) > 1 and not rest else []
+    pairs = only_pairs(text[m.end() :])
+    return pairs if len(pairs) > 1 else []
+
+
+def only_pairs(text: str) -> list[tuple[str, object]]:
+    """``steps=800 lr=0.003``: the settings of a text that holds nothing else."""
+    rest = _PAIR.sub("", text).strip(" ,;")
+    return [] if rest else [(p["key"], value_of(p["value"])) for p in _PAIR.finditer(text)]
 
 
 def _with_switches(text: str) -> list[tuple[str, object]]:
