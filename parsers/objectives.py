@@ -92,6 +92,11 @@ def stand_ins(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, st
         for key, m in meanings.items()
         if m.name.startswith("other/") and (told := objective(key[1], key[0].rpartition("/")[0])) is not None and (told.whole or not terms)
     }
+    nameless = _nameless(meanings)
+    if nameless and not {source for source, _ in found} - {
+        source for source, _ in nameless
+    }:  # else another file has the curve with its name
+        found = nameless
     if not found:
         return {}
     trained = {o.rank for o in found.values() if o.side == "train"}
@@ -101,6 +106,16 @@ def stand_ins(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, st
     beside = f"; {', '.join(rivals[:3])} {'is' if len(rivals) == 1 else 'are'} not" if rivals else ""
     judged = {key: _as_loss(meanings[key], key[1], o, beside) for key, o in taken.items()}
     return judged if terms or any(o.side == "train" for o in taken.values()) else judged | _like_evaluation(meanings, taken)
+
+
+def _nameless(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, str], Objective]:
+    """CatBoost's console names the sets and leaves out the metric, which is the loss where nobody asked for another; its other files have the name."""
+    sets, beside = data()["objective"]["nameless"], set(data()["objective"]["nameless_beside"])
+    tags: dict[str, set[str]] = {}
+    for source, tag in meanings:
+        tags.setdefault(source, set()).add(tag)
+    told = {source for source, logged in tags.items() if beside <= logged}
+    return {(s, tag): Objective(len(_known()), sets[tag], False, True) for s, tag in meanings if s in told and tag in sets}
 
 
 def _like_evaluation(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from parsers.console_format.line_prefix import Line
+from parsers.console_format.line_vectors import is_load
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
@@ -28,6 +29,7 @@ _CUT = lazy_re(r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|\.\s|\s/\s")
 _NORM = lazy_re(
     r"(?<![\w|‖])(?P<bar>\|{1,2}|‖)\w{1,16}(?P=bar)(?:_?[2F])?$"
 )  # ||w||, as a formula has it: bars that touch a word part nothing
+_UNOPENED = lazy_re(r"[^()]*\)(?=\s+[A-Za-z])")  # "(8.7 ms/step) psum": a bracket that closes ends what was said of the number before
 _STOP = {"with", "and", "is", "of", "at", "the", "a", "an", "with:", "avg.", "was", "has", "got"}
 STRONG = lazy_re(
     r"(?i)(?:^|[\W_])(?:loss(?:es)?|ppl|perplexity|bpb|bpc|nll|acc(?:uracy)?(?:@?\d+)?|top-?[15]|f1"
@@ -44,6 +46,7 @@ VOCABULARY = lazy_re(
 def key_of(gap: str) -> tuple[str, str, bool, bool]:
     """The words before a number -> (key, words before a tight key, has ':' or '=', they touch the number)."""
     gap = _WRAPPED.sub("", gap) if gap.endswith("(") else gap  # np.float64(0.1)
+    gap = gap[m.end() :] if ")" in gap and (m := _UNOPENED.match(gap)) is not None else gap
     g = gap.rstrip(" \t\"'[({~$<")
     explicit = g.endswith((":", "="))
     if not explicit:
@@ -57,7 +60,7 @@ def key_of(gap: str) -> tuple[str, str, bool, bool]:
     if g.endswith(("'", '"')):
         return g[g.rfind(g[-1], 0, -1) + 1 : -1], "", True, False
     key = _CUT.split(g)[-1].strip(" .:=<>*#\"'").lstrip(") /-")
-    key = key.lstrip("(") if ")" not in key else key
+    key = key.lstrip("(") if ")" not in key else key if "(" in key else key.rstrip(")")
     words = key.split()
     if tight and len(words) > 1:
         split = next(
@@ -152,4 +155,6 @@ def stands_alone(line: Line, near: bool, timed: bool, started: bool) -> bool:
         return bool(line.explicit or line.mode or started or near)
     if near and tags and all((_OF_LOOP if started else _RATE).search(t) for t in tags):
         return True  # nnU-Net: "Current learning rate: 0.01" below "Epoch 3"; TensorFlow's tutorials: "Time taken for 1 epoch: 38.9 secs"
+    if near and any(map(is_load, tags)):
+        return True
     return whole_row(line) and (near or (timed and any(_SYSTEM.search(t) for t in tags)))

@@ -17,6 +17,8 @@ _WORDS = lazy_re(r"(?:[,|;\])]|(?<!\s)(?=\s{0,3}\t|\s{4}))\s*+[A-Za-z]{2,}+(?: [
 _CLOSED = lazy_re(r"\s*(?:$|[,|;\t]|\s{2,}|\(-?[\d.])")
 _NEXT = lazy_re(r" [A-Za-z][\w-]{0,15} -?\d[\d./]*+\s*(?:\||$)")  # another name and its value, to the end of the cell
 _SCORE = {("Score", "Score iteration"): "Score (loss)"}  # Deeplearning4j's ScoreIterationListener: what its training lowers
+# words that tell two values of one thing apart: "gnorm local 0.9 reduced 0.6", "grad_norm before 3.1 after 1.0"
+_CONTRASTS = ({"local", "reduced", "global"}, {"before", "after"}, {"raw", "clipped"}, {"mean", "median", "min", "max", "std"})
 _FEW_WORDS = lazy_re(r"[A-Za-z]\w{0,15}(?: [A-Za-z]\w{0,15})?")
 
 
@@ -26,6 +28,16 @@ def named_after_step(keys: list[Key], gaps: list[str]) -> list[Key]:
         if not keys[i][0] and gaps[i].strip().lower() in _IS and (m := _AT_STEP.search(gaps[i - 1])) is not None:
             name = m["name"].strip()
             keys[i] = _SCORE.get((name, keys[i - 1][0]), name), "", True, False
+    return keys
+
+
+def named_by_contrast(keys: list[Key], gaps: list[str]) -> list[Key]:
+    """``gnorm local 0.9 reduced 0.6``: a word alone between two values goes on the name before it, where it is the other of the word that ends that name."""
+    for i in range(1, len(keys)):
+        name, _, last = keys[i - 1][0].rpartition(" ")
+        word = gaps[i].strip()
+        if name and word != last and keys[i][0] == word and any({word, last} <= pair for pair in _CONTRASTS):
+            keys[i] = f"{name} {word}", *keys[i][1:]
     return keys
 
 

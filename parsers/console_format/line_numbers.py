@@ -23,7 +23,7 @@ import re
 from dataclasses import dataclass, field
 
 from parsers.console_format.grammars import EVAL, NUM, STRONG, VOCABULARY, first_of_several, is_vector, is_word, key_of, role_of
-from parsers.console_format.line_keys import between_marks, named_after_step, named_apart
+from parsers.console_format.line_keys import between_marks, named_after_step, named_apart, named_by_contrast
 from parsers.console_format.line_labels import mode_of, put_labels
 from parsers.console_format.line_places import put_places
 from parsers.console_format.line_prefix import SUFFIX, Field, Line, prefix, whole
@@ -107,7 +107,8 @@ class _Scan:
 
     def __post_init__(self) -> None:
         body = self.line.text[self.line.body :]
-        self.keys = named_after_step(named_apart([key_of(gap) for _, gap in self.tokens]), [gap for _, gap in self.tokens])
+        gaps = [gap for _, gap in self.tokens]
+        self.keys = named_by_contrast(named_after_step(named_apart([key_of(gap) for gap in gaps]), gaps), gaps)
         self.singles = all(" " not in key[0] for key in self.keys)
         self.torchtune = re.match(r"\s*\d+\|\d+\|", body) is not None
         self.llm_c = body[:2] == "s:"

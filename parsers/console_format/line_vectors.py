@@ -10,6 +10,9 @@ _LIST = lazy_re(
     rf"(?<![\w./-])(?P<name>[A-Za-z][\w./-]*+(?: [A-Za-z][\w./-]*+){{0,2}})['\"]?\s?[:=]?\s?\[(?P<list>\s?{_NUM}(?:,\s?|\s){_NUM}(?:(?:,\s?|\s){_NUM}){{0,14}}\s?)\](?!\w)"
 )
 _OF_CLASSES = lazy_re(r"(?i)\b(?:dice|m?iou|jaccard)\b")
+_OF_EXPERTS = lazy_re(r"(?i)\b(?:experts?|router|moe)\b")
+_LOAD = lazy_re(r"(?i)(?:experts?|router|moe)[ _/](?:load|share|usage|util\w*|frac(?:tion)?)/\d+$")  # as a tag
+_SHARE = lazy_re(r"(?i)\b(?:loads?|share|usage|util\w*|frac(?:tion)?)$")
 _FRACTION = lazy_re(r"\d\.\d|[\s,(]\.\d")
 # the rates of parameter groups, of which the first is the one; constants of an optimizer; sizes, samples and times
 _OTHERS = lazy_re(
@@ -19,7 +22,8 @@ _OTHERS = lazy_re(
 
 def put_vectors(line: Line) -> None:
     """Gives the numbers of lists the name of the list and their index (as lists of JSON have it), in a line that names its place, or where the
-    name says that each is of a class (nnU-Net: a line of its own below its epoch); other lists may be a history."""
+    name says that each is of a class (nnU-Net: a line of its own below its epoch) or of an expert (``tokens per expert: 3.1 | share [0.2, 0.8]``);
+    other lists may be a history."""
     if "[" not in line.text:
         return
     placed = any(f.role in {"step", "it", "epoch"} for f in line.fields)
@@ -29,6 +33,13 @@ def put_vectors(line: Line) -> None:
         free = (
             _FRACTION.search(f" {m['list']}") is not None and len(own) > 1 and all(line.fields[i].role in {"skip", "metric"} for i in own)
         )
-        if free and (placed or _OF_CLASSES.search(m["name"])) and not _OTHERS.search(m["name"]):
+        name = f"expert {m['name']}" if _SHARE.match(m["name"]) and _OF_EXPERTS.search(line.text, line.body, m.start()) else m["name"]
+        told = placed or _OF_CLASSES.search(name) or _LOAD.search(f"{name}/0")
+        if free and told and not _OTHERS.search(name):
             for place, i in enumerate(own):
-                line.fields[i] = line.fields[i]._replace(role="metric", tag=f"{m['name']}/{place}")
+                line.fields[i] = line.fields[i]._replace(role="metric", tag=f"{name}/{place}")
+
+
+def is_load(tag: str) -> bool:
+    """Is it one of the loads of experts, as a list has them?"""
+    return _LOAD.search(tag) is not None

@@ -118,6 +118,7 @@ class Words:
             found = printed_settings.dotted(text, self.in_arguments) or self._told_again(text)
             if found:
                 self.dotted.add(found[0])
+                self.told.add(n)
                 self.rows.config(*found, at=n)
                 return True
             self.in_arguments = self.in_arguments and text[:1] in " -"

@@ -21,7 +21,7 @@ from parsers.console_format.worded_settings import OPTIMIZERS, in_words
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
-_DOTS = lazy_re(r"^\s*+(?:\[[^\]]*\]\s*+)*+(?P<key>[A-Za-z_][\w.-]*) (?: ?)(?P<dots>\.{2,}+) ?(?P<value>.*)$")
+DOTS = lazy_re(r"^\s*+(?:\[[^\]]*\]\s*+)*+(?P<key>[A-Za-z_][\w.-]*) (?: ?)(?P<dots>\.{2,}+) ?(?P<value>.*)$")
 _NEOX_LONG = lazy_re(r"^\s+(?P<key>[A-Za-z_]\w*)  (?P<value>\S.*)$")
 BLOCK = lazy_re(r"^\s*-{5,} (?P<end>end of )?[\w -]*arguments -{5,}")
 HEADER = lazy_re(
@@ -93,16 +93,16 @@ def dotted(text: str, block: bool) -> tuple[str, object] | None:
     if not block and "config.py" not in text:
         return None
     text = text.rstrip()
-    m = _DOTS.match(text)
+    m = DOTS.match(text)
     if m is None or (len(m["dots"]) < 3 and not block and "print]" not in text):
         m2 = _NEOX_LONG.match(text) if block else None
-        said = _without_origin(m2["value"]) if m2 else None
+        said = without_origin(m2["value"]) if m2 else None
         return (m2["key"], value_of(said)) if m2 and said else None
-    said = _without_origin(m["value"]) if block else None
+    said = without_origin(m["value"]) if block else None
     return m["key"], value_of(m["value"] if said is None else said)
 
 
-def _without_origin(value: str) -> str | None:
+def without_origin(value: str) -> str | None:
     """What stands before the dots and the word by which GPT-NeoX says where a value is from; None without the word."""
     word = next((w for w in ("updated", "default") if value.endswith(w)), None)
     return value[: -len(word)].rstrip(".") if word else None
@@ -124,9 +124,14 @@ def stated(text: str) -> list[tuple[str, object]]:
         return [("early_stopping_rounds", value_of(m[1]))]
     if (m := _STATED.match(text)) is None:
         return _with_switches(text)
-    listed = text[m.end() :]
-    pairs, rest = list(_PAIR.finditer(listed)), _PAIR.sub("", listed).strip(" ,;")
-    return [(p["key"], value_of(p["value"])) for p in pairs] if len(pairs) > 1 and not rest else []
+    pairs = only_pairs(text[m.end() :])
+    return pairs if len(pairs) > 1 else []
+
+
+def only_pairs(text: str) -> list[tuple[str, object]]:
+    """``steps=800 lr=0.003``: the settings of a text that holds nothing else."""
+    rest = _PAIR.sub("", text).strip(" ,;")
+    return [] if rest else [(p["key"], value_of(p["value"])) for p in _PAIR.finditer(text)]
 
 
 def _with_switches(text: str) -> list[tuple[str, object]]:

@@ -48,7 +48,7 @@ class SettingsDict:
 
     def _settings(self, lines: list[str]) -> list[Pair]:
         text = "\n".join(lines)
-        document = _literal(text[: text.rfind("}") + 1])
+        document = literal(text[: text.rfind("}") + 1])
         if document is None:
             entries = [(i, _ENTRY.fullmatch(line)) for i, line in enumerate(lines)]
             return [(m["key"], _scalar(m["value"]), self._first + i) for i, m in entries if m is not None]
@@ -67,7 +67,8 @@ def _is_fraction(value: object) -> bool:
     return isinstance(value, float) or (isinstance(value, str) and isinstance(_scalar(value), float))
 
 
-def _literal(text: str) -> dict[str, object] | None:
+def literal(text: str) -> dict[str, object] | None:
+    """A dictionary as JSON or Python writes it; None where the text is none."""
     for read in (json.loads, ast.literal_eval):
         try:
             value = read(text)

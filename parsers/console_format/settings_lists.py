@@ -1,7 +1,8 @@
 """Reads settings that programs print one below the other before they train, whatever their values: words, paths, switches, numbers.
 
 ``batch_size    : 20`` below ``optimizer     : adam``, keys or their ends in one column behind any prefix of a logger; or plain ``lr_policy: "fixed"``,
-``env_name: CartPole`` (Caffe's solver, OpenAI baselines), or ``1036000: batch-size=64``. A list counts as settings where it has three lines and more, one of them
+``env_name: CartPole`` (Caffe's solver, OpenAI baselines), or ``1036000: batch-size=64``; or Megatron's dots (``lr ........ 0.0006``), where the line above them
+that says "arguments" was left out. A list counts as settings where it has three lines and more, one of them
 is a setting of every training, and none tells a result or the place of the log: some loops print their measurements in such columns.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from parsers.console_format.printed_settings import PLACES, is_result, value_of
+from parsers.console_format.printed_settings import DOTS, PLACES, is_result, value_of, without_origin
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
@@ -43,7 +44,7 @@ class SettingsList:
 
     def feed(self, n: int, text: str, body: str) -> list[Pair]:
         """Takes a line of a log that has not begun to train; -> the settings of the list that it ends, with their lines."""
-        found = _entries(n, text, body) if len(text) < _LONGEST and (":" in text or "=" in text) else {}
+        found = _entries(n, text, body) if len(text) < _LONGEST and (":" in text or "=" in text or "..." in text) else {}
         goes_on = {column: e for column in self._columns if (e := _at(found, column)) is not None} if n == self._last + 1 else {}
         self._last = n
         if goes_on:  # of a first line with two such marks the one that the second has, too
@@ -67,6 +68,8 @@ def _entries(n: int, text: str, body: str) -> dict[int, _Entry]:
         if value and _KEY.fullmatch(key) and key.count(" ") < _WORDS:
             padded = front.endswith("  ") or front[: front.rindex(key)].endswith("  ")
             found[mark.start()] = _Entry(n, padded, key, value)
+    if "..." in text and (m := DOTS.match(text.rstrip())) is not None:
+        found[m.end("dots")] = _Entry(n, True, m["key"], without_origin(m["value"]) or m["value"])
     if (m := _PLAIN.fullmatch(body.strip())) is not None:
         found[-1] = _Entry(n, True, m["key"].lstrip("_"), m["value"])
     return found

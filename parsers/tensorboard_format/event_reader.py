@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -13,10 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from parsers import arrow
-from parsers.lazy_regex import lazy_re
-from parsers.records import json_values
 from parsers.tables import Gap, Rows, record_batch
-from parsers.tensorboard_format import histograms, hparams_plugin, loop_tables, tag_names, vectorized
+from parsers.tensorboard_format import histograms, hparams_plugin, loop_tables, tag_names, vectorized, written_settings
 from parsers.tensorboard_format import one_event as single
 from parsers.tensorboard_format.tfrecord import Records
 from parsers.tensorboard_format.tfrecord_chain import HEADER
@@ -25,7 +21,6 @@ _CHUNK = 1 << 14  # records decoded together: their columns fit the second-level
 _BATCH = 1 << 17  # rows in a record batch, or a few more
 _TYPES = {"record": "i8", "step": "i8", "tag": "i4"}
 _HISTOGRAM_COLUMNS = ("count", "min", "max", "mean", "std", *histograms.QUANTILES)
-_SETTINGS = lazy_re(r"(?i)(^|[/_])(args|config|hparams|hyperparameters|params)([/_]|$)")
 
 Columns = vectorized.Columns
 
@@ -86,11 +81,8 @@ class Reader:
             self._settings(name, text, place)
 
     def _settings(self, tag: str, text: str, at: int) -> None:
-        """A text that is a JSON object is config, where its tag says so: the Hugging Face Trainer writes its arguments like that."""
-        if text.startswith("{") and _SETTINGS.search(tag):
-            with suppress(ValueError, RecursionError):
-                for key, setting in json_values.flat("", json.loads(text)):
-                    self._rows.config(key, setting, at=at)
+        for key, setting in written_settings.written(tag, text):
+            self._rows.config(key, setting, at=at)
 
     def flush(self) -> Iterator[pa.RecordBatch]:
         """Everything read so far."""

@@ -55,6 +55,9 @@ def falls_back(high: float, low: float, seed: int = 1) -> Callable[[int], float]
     [
         ("mse", "train", False),
         ("val_mse", "eval", False),
+        ("hr10", "eval", True),
+        ("hit_10", "eval", True),
+        ("ndcg10", "eval", True),
         ("training's l2", "train", False),
         ("valid_1's multi_logloss", "eval", False),
         ("validation_0-rmse", "eval", False),
@@ -95,6 +98,23 @@ def test_nothing_stands_for_a_loss_that_was_logged(tmp_path: Path) -> None:
     r = run(tmp_path, loss=learns(4, 1), val_mse=learns(4, 1))
     assert series(r, "loss.eval") is None
     assert series(r, "other/val_mse") is not None
+
+
+def test_the_sets_of_catboost_stand_for_the_loss_where_no_other_file_names_it(tmp_path: Path) -> None:
+    rows_ = [
+        f"{i}:\tlearn: {1 / (i + 2):.7f}\ttest: {1.1 / (i + 2):.7f}\tbest: 0.01 ({i})\ttotal: 7{i}ms\tremaining: 1s\n" for i in range(60)
+    ]
+    (tmp_path / "fit.log").write_text("".join(rows_) + "{'learn': {'Logloss': 0.0161}}\n")
+    found = forensics.read(str(tmp_path))
+    assert [s and (s.tag, len(s.value)) for s in (series(found, "loss.train"), series(found, "loss.eval"))] == [("learn", 60), ("test", 60)]
+    (tmp_path / "learn_error.tsv").write_text("iter\tLogloss\n" + "".join(f"{i}\t{1 / (i + 2)}\n" for i in range(60)))
+    named = series(forensics.read(str(tmp_path)), "loss.train")
+    assert named is not None and named.tag == "train/Logloss"
+
+
+def test_other_columns_of_these_names_are_no_loss(tmp_path: Path) -> None:
+    (tmp_path / "fit.log").write_text("".join(f"step {i} learn: {i}.5 test: {i}.7 best: {i}.3\n" for i in range(60)))
+    assert series(forensics.read(str(tmp_path)), "loss.train") is None
 
 
 def test_an_error_is_no_cross_entropy(tmp_path: Path) -> None:

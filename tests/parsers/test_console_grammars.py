@@ -431,6 +431,22 @@ def test_norms_as_a_formula_has_them(text: str, metrics: dict[str, float]) -> No
 
 
 @pytest.mark.parametrize(
+    ("text", "metrics"),
+    [
+        ("step 40 loss 0.8 (8.7 ms/step) psum 20.5", {"loss": 0.8, "psum": 20.5}),  # the words in the bracket speak of the number in it
+        ("step 40 loss 0.8 psum (all ranks) 20.5", {"loss": 0.8}),
+        ("step 40 loss: 0.8 grad norm (L2 of all): 20.5", {"loss": 0.8, "grad norm (L2 of all)": 20.5}),
+        ("step 40 gnorm local 1.5 reduced 0.5", {"gnorm local": 1.5, "gnorm reduced": 0.5}),
+        ("step 40 grad_norm before 1.5 after 0.5", {"grad_norm before": 1.5, "grad_norm after": 0.5}),
+        ("step 40 gnorm local 1.5 took 0.5", {"gnorm local": 1.5}),  # another thing
+        ("step 40 loss total 1.5 reduced 0.5", {"loss total": 1.5}),
+    ],
+)
+def test_what_a_word_beside_a_bracket_or_a_value_belongs_to(text: str, metrics: dict[str, float]) -> None:
+    assert dict(read_line(text).metrics()) == metrics
+
+
+@pytest.mark.parametrize(
     ("text", "kind", "expected"),
     [
         ("2026-03-04 05:06:07,250", "iso", 1772600767.25),

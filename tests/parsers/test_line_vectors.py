@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import forensics
 from parsers.console_format.line_numbers import read_line
 
 
@@ -17,6 +20,8 @@ def told(text: str) -> dict[str, float]:
         ("step 20 loss 4.5 | load L0 [0.25 0.25 0.5]", {"load L0/0": 0.25, "load L0/1": 0.25, "load L0/2": 0.5}),
         ("step: 10 loss: 4.5 expert_load: [0.500, 0, 0.500, 0]", {f"expert_load/{i}": (0.5, 0.0)[i % 2] for i in range(4)}),
         ("Epoch 3: Pseudo dice [0.5, 0.0]", {"Pseudo dice/0": 0.5, "Pseudo dice/1": 0.0}),
+        ("tokens per expert (layer 0..1): 1.5 1.5 | share [0.25, 0.75]", {"expert share/0": 0.25, "expert share/1": 0.75}),
+        ("step 3 classes: 2 | share [0.25, 0.75]", {"share/0": 0.25, "share/1": 0.75}),
         ("Pseudo dice [np.float32(0.5), np.float32(0.0)]", {"Pseudo dice/0": 0.5, "Pseudo dice/1": 0.0}),  # at no step, but surely measured
     ],
 )
@@ -30,6 +35,7 @@ def test_a_list_of_fractions_is_read_by_its_index(text: str, found: dict[str, fl
         "step 20 loss 4.5 ids [400, 0, 429]",  # whole numbers are samples, sizes, shapes
         "step 20 loss 4.5 lr [0.1, 0.01] betas [0.9, 0.999]",  # of parameter groups, and of the optimizer
         "loss weights [0.5, 0.5]",  # at no step
+        "classes of the data: 2 | share [0.25, 0.75]",  # of nothing that is known to be counted again and again
         "step 20 out [0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1.0 1.1 1.2 1.3 1.4 1.5 1.6 1.7]",  # a tensor that was printed
         "loss [" + 60 * "0.123456789 " + "...",  # and cut: it took minutes
     ],
@@ -42,3 +48,10 @@ def test_a_count_in_brackets_before_named_values_is_the_step() -> None:
     line = read_line("I0304 09:12:32.028397 140211 train.py:118] [25] train_loss=4.5, epoch=1")
     assert line.parts() == {"step": 25, "epoch": 1} and dict(line.metrics()) == {"train_loss": 4.5}
     assert read_line("[25] finished in 3 s").parts() == {}
+
+
+def test_loads_below_a_step_are_of_that_step(tmp_path: Path) -> None:
+    text = "".join(f"iteration {i}/60 | lm loss: 5.{i}\n  tokens per expert: 1.5 | share [0.25, 0.{i}]\n" for i in range(10, 60, 10))
+    (tmp_path / "train.log").write_text("experts: 2 | share [0.1, 0.9]\n" + text)
+    rows = forensics.read(str(tmp_path)).tables["metrics"].select(["tag", "step", "value"]).to_pylist()
+    assert [(r["step"], r["value"]) for r in rows if r["tag"] == "expert share/1"] == [(i, i / 100) for i in range(10, 60, 10)]

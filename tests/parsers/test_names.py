@@ -54,8 +54,8 @@ KNOWN = {
     "grad.norm": ["grad_norm", "optim/gn", "gn", "opt/grad", "grad-norm", "grad norm", "gradnorm", "gnorm", "train/grad_norm", "Grad/total_norm",
                   "optim/total_grad_norm", "actor/grad_norm", "l2_norm/grad/global", "grad_2.0_norm_total", "norm",
                   "gradient_norm", "grad_total", "learning/raw_grad_norm", "grad/norm/total", "global_grad_norm",
-                  "grad_norm_before_clip"],
-    "grad.norm_layer": ["grad_norm/wte", "gnorm_blocks.0", "gradients/net.14", "grad_2.0_norm/layer.weight",
+                  "grad_norm_before_clip", "gnorm reduced"],
+    "grad.norm_layer": ["grad_norm/wte", "gnorm local", "gnorm_blocks.0", "gradients/net.14", "grad_2.0_norm/layer.weight",
                         "l2_norm/grad/model.layers.0.weight", "model.layers.3.grad_norm", "gradient_norms/layers.0"],
     "grad.zeros": ["num-zeros", "num_zeros_in_grad"],
     "act.zeros": ["zero_frac", "layer3/zero_fraction", "frac_zero", "frac_zero_relu", "fraction_of_zeros", "zero_activations", "zero_frac_0", "zeros_share_layer_2"],
@@ -63,7 +63,7 @@ KNOWN = {
     "pred.std": ["pred_std", "val/prediction_std", "std_pred", "y_pred_std", "output_std"],
     "param.norm": ["params-norm", "pnorm", "w_norm", "param_norm", "train/weight_norm", "learning/param_norm",
                    "|theta|", "||w||", "||w||_2", "‖θ‖", "theta_norm", "coef_l2", "weights_l2", "w_l2", "train/param_l2", "l2_of_weights", "weight_l2_norm", "norm_of_params"],
-    "param.norm_layer": ["weight_norm/c1", "encoder/weights_l2", "wnorm_wpe", "parameters/net.16"],
+    "param.norm_layer": ["weight_norm/c1", "encoder/weights_l2", "wnorm_wpe", "wnorm/fc", "pnorm/conv1", "p_norm/layer1", "parameters/net.16"],
     "pad.share": ["padding_ratio", "train/pad_fraction", "data/padding_share"],
     "upd.norm": ["train/update_norm", "optim/param_update_norm"],
     "upd.ratio": ["update_ratio", "train/update_to_weight_ratio", "relative_update", "upd/weight ratio"],
@@ -225,6 +225,14 @@ def test_likelihood_is_the_headline_where_no_total_is_logged() -> None:
     assert name("train/CE loss", "train/Z loss") == "loss.train"
     assert name("ce_loss", "dice_loss") == "loss.train" and name("dice_loss", "ce_loss") == "loss.aux"
     assert name("lm loss", "load_balancing_loss", "loss") == "loss.train"
+
+
+def test_norms_of_layers_are_of_weights_where_the_name_says_so() -> None:
+    assert [name(tag, "loss") for tag in ("pnorm/conv1", "norm/conv1", "layernorm/conv1")] == [
+        "param.norm_layer",
+        "other/norm/conv1",
+        "other/layernorm/conv1",
+    ]
 
 
 @given(st.sampled_from(["box", "my", "kl", "generator", "entropy", "l1", "aux", "Dice", "x_y", "best"]),

@@ -44,6 +44,10 @@ def told(tmp_path: Path, head: str, training: str = TRAINING) -> dict[str, objec
         ),
         ('base_lr: 0.1\nlr_policy: "fixed"\nsolver_type: NESTEROV', {"base_lr": 0.1, "lr_policy": "fixed", "solver_type": "NESTEROV"}),
         (
+            "  bf16 ................. True\n  lr ................... 0.0006\n  rampup_batch_size .... None\n  recompute_granularity ....... full",
+            {"bf16": True, "lr": 0.0006, "rampup_batch_size": None},
+        ),
+        (
             "Data path      : /data/x\nMinibatch size : 128   [DEFAULT]\nGPUs           : 2     [DEFAULT]",
             {"GPUs": 2, "Minibatch size": 128},
         ),
@@ -81,6 +85,9 @@ def test_settings_are_read_in_the_forms_people_print(tmp_path: Path, line: str, 
     [
         "    epoch          : 1\n    optimizer      : adam\n    train_loss     : 2.1\n    batch_size     : 8",  # a loop that prints so
         "    step       : 10\n    optimizer  : adam\n    time       : 3.5",
+        "  loss ....... 2.1\n  optimizer .. adam\n  lr ......... 0.1",
+        "  epoch ...... 1\n  optimizer .. adam\n  lr ......... 0.1",
+        "loading the data ....... done\nbuilding lr ............ done",
         "precision : 0.91\nrecall    : 0.88\nsupport   : 100",
         "Precision: 0.6369",
         "mean IoU: 42.8",
@@ -124,3 +131,9 @@ def test_an_estimator_that_never_closes_costs_nothing_else(tmp_path: Path) -> No
     assert "alpha" not in told(tmp_path, "MLPRegressor(alpha=0.1,")
     loss = series(forensics.read(str(tmp_path)), "loss.train")
     assert loss is not None and len(loss.value) == 39
+
+
+def test_dots_below_their_heading_are_read_once(tmp_path: Path) -> None:
+    rows = "  lr ......... 0.1\n  seed ....... 1\n  optimizer .. adam\n"
+    (tmp_path / "train.log").write_text(f"----- arguments -----\n{rows}----- end of arguments -----\n{TRAINING}")
+    assert forensics.read(str(tmp_path)).tables["config"]["key"].to_pylist() == ["lr", "seed", "optimizer"]
