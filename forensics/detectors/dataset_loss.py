@@ -9,7 +9,8 @@ How it decides
     logged at least six times. It fires for a set whose last three values lie 5 % and three noises beyond its best, at least three
     evaluations back, while the median of the other sets got better over the same steps. For information: to forget one source
     can be what a new mixture is meant to do, and overfitting has its own detector. A warning where all that was known is gone: the set
-    ends worse than the others were before they were learnt.
+    ends worse than the others were before they were learnt, or at what guessing costs. The evaluation before the first step counts where
+    only the printed log has it.
 
 Cannot tell
     Where one evaluation alone was logged: a mean over datasets hides what each of them does.
@@ -29,11 +30,14 @@ from numpy.typing import NDArray
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors import plateau
 from forensics.detectors.eval_noise import noise_of
 from forensics.errors import CannotTell
+from forensics.run.evaluations import guessing
+from forensics.run.first_evaluations import with_first
 from forensics.run.inputs import surviving
 from forensics.run.robust import error_of_median
-from forensics.run.series import Series, parts
+from forensics.run.series import Series, parts, series
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
@@ -82,7 +86,8 @@ class Set(NamedTuple):
 
 
 def _sets(run: Run, name: str) -> list[Set]:
-    found = [Set(s, rows, NAMES[name] * s.value[rows]) for s in parts(run, name) if len(rows := surviving(s)) >= LEAST]
+    logged = [with_first(run, s) for s in parts(run, name)]
+    found = [Set(s, rows, NAMES[name] * s.value[rows]) for s in logged if len(rows := surviving(s)) >= LEAST]
     if name != "loss.eval":
         return found
     logs = [
@@ -100,7 +105,7 @@ def _same(a: Set, b: Set) -> bool:
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    judged = False
+    judged, train = False, series(run, "loss.train")
     for name, sign in NAMES.items():
         sets = _sets(run, name)
         if len(sets) < 2:
@@ -129,13 +134,24 @@ def detect(run: Run) -> Iterator[Finding]:
                 evidence.window(s, first, last, title=s.tag, where=s.place(run, rows[best])),
                 evidence.table("by dataset", ["tag", "first", "best", "last"], table),
             )
-            unlearnt = [v for j, o in enumerate(sets) if j != i and (v := _before_learning(o.cost)) is not None]
-            gone = bool(unlearnt) and x[best] < min(unlearnt) and end >= max(unlearnt)  # of no hits, none are fewer
+            gone = _is_gone(sets, i, end) or (name == "loss.eval" and train is not None and _is_guessed(run, train, x, end))
             facts = Facts(s.tag, rise, first, len(others), s.interval)
             severity = "warning" if gone else "info"
             yield evidence.on_rows(s, (rows[best], rows[-1]), facts, title, severity, *shown, key=f"{first}-{i}")
     if not judged:
         raise CannotTell("the loss or accuracy of fewer than two datasets was logged")
+
+
+def _is_gone(sets: list[Set], i: int, end: float) -> bool:
+    """Whether a set that was better than others before they were learnt ends where they were then."""
+    unlearnt = [v for j, o in enumerate(sets) if j != i and (v := _before_learning(o.cost)) is not None]
+    return bool(unlearnt) and float(sets[i].cost.min()) < min(unlearnt) and end >= max(unlearnt)  # of no hits, none are fewer
+
+
+def _is_guessed(run: Run, train: Series, x: np.ndarray, end: float) -> bool:
+    """Whether a set of which more than half was known ends at what guessing costs, in the unit of the training loss."""
+    chance = guessing(run, train)
+    return chance is not None and float(x.min()) < HALF * chance and plateau.from_scratch(train, end, chance)
 
 
 def _told(others: int) -> str:

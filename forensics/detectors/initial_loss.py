@@ -13,7 +13,8 @@ How it decides
 
 Cannot tell
     When the log begins in the middle of the run, or the loss is no cross entropy and config says nothing; where another term of the
-    loss alone makes up what it lies above ln(C).
+    loss alone makes up what it lies above ln(C); or where evaluations before the first update show a model that was trained before: it
+    knows one set, and is as wrong as the training loss on another.
 
 Folklore
     "Check the loss at initialization": ln(C), or something is wrong with the init, the labels or the loss.
@@ -31,6 +32,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import initial_weights, settings
 from forensics.run.evaluations import guessing, outcomes
+from forensics.run.first_evaluations import knows_another
 from forensics.run.inputs import needed, surviving
 from forensics.run.robust import error_of_median, noise_by_steps
 from forensics.run.series import Floats, Series, names, parts, series
@@ -87,6 +89,8 @@ def detect(run: Run) -> Iterator[Finding]:
     high = first > ABOVE * chance if chance else first > LARGEST and (_quarter(x) < FALLS * first or of_a_token(run, s))
     if not high or first < 1.0:
         return
+    if known := knows_another(run, first, int(s.step[rows[0]]), chance or LARGEST):
+        raise CannotTell(f"{known}, so that its first loss says nothing of the initialization")
     if not chance and (tag := _of_sequences(run)):
         raise CannotTell(f"beside {tag} the loss is of a sequence, so that guessing does not bound it")
     if chance and (term := _explains(run, first - ABOVE * chance)):

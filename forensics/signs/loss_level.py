@@ -6,7 +6,7 @@ import numpy as np
 
 from forensics.case import Finding
 from forensics.detectors import initial_loss, loss_spike, peak_rate, plateau, zero_loss
-from forensics.run import plan
+from forensics.run import first_evaluations, plan
 from forensics.run.evaluations import guessing
 from forensics.run.inputs import surviving
 from forensics.run.series import series
@@ -106,6 +106,8 @@ def loss_starts_above_chance(s: Symptoms) -> Sign:
     first, guess = first_level(usable(s.run, "loss.train")[1]), guessing(s.run, train) if train is not None else None
     if guess is None:
         return cannot_tell("config names neither vocabulary nor classes of this loss, so what guessing costs is not known.")
+    if known := first_evaluations.knows_another(s.run, first, int(usable(s.run, "loss.train")[0][0]), guess):
+        return does_not_arise(f"{known}.")
     return absent(f"The first loss is {first:.4g}; guessing costs {guess:.4g}.")
 
 

@@ -1,0 +1,155 @@
+"""What was logged of the inputs themselves: their mean, spread or largest value, beside the loss."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from forensics.case import Finding
+from forensics.detectors import divergence, level_shift, loss_spike
+from forensics.run.metrics_in_words import worded
+from forensics.run.robust import robust_sigma
+from forensics.run.series import Floats, Ints, Series
+from forensics.run.usable_values import interval
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from forensics.spikes.selected import Spike, of_note
+from parsers.lazy_regex import lazy_re
+from parsers.name_rules import words
+from parsers.tables import Run
+
+NAMED = r"(?:x|inputs?|images?|imgs?|pixels?|waves?|waveforms?|audio)"  # no seconds, counts or activations go by these
+LOOSE = r"(?:feat|feats|features?|data|batch|signals?)"
+STATISTIC = r"(?:mean|std|stddev|absmax|maxabs|max|maximum|min|minimum|rms|var|variance)"
+# Nothing else may stand in the tag: who measures a loss, a gradient, an activation, a time or a held-out set says so
+AROUND = r"(?:abs|train|training|stats?|statistics|raw|step|per|channel|ch|of|the|spec|mel|global|debug|monitor|\d+)"
+INPUTS = rf"^(?=.*\b(?:{NAMED}|{LOOSE})\b)(?=.*\b{STATISTIC}\b)(?:(?:{NAMED}|{LOOSE}|{STATISTIC}|{AROUND})(?:[ /]+|$))+$"
+_OWN = lazy_re(rf"\b{NAMED}\b")
+_CENTRE_OR_SPREAD = lazy_re(r"\b(?:mean|std|stddev)\b")
+NOT_LOGGED = "no mean, spread or largest value of the inputs was logged."
+
+LEAST, NEAR = 10, 5  # bound: five values on either side of a change, whose median two odd ones do not move
+SIGMAS, TIMES = (
+    10.0,
+    5.0,
+)  # statistical: no batch of sound data lies as far off, of heavy tails neither as many sigmas nor as many times its size
+STRETCH = loss_spike.STRETCH  # rows: as many make a stretch of the loss
+APART = 4.0  # statistical: spreads between the levels before and after; a steady drift through the whole run makes 2.7
+BEYOND = 0.9  # share of the values that lie on their own side of the middle
+BESIDE = 2  # logged intervals between a step of the inputs and that of the loss
+FAR = 10.0  # unit: ten standard deviations of inputs that were scaled as usual, to mean 0 and spread 1
+
+
+def _logged(run: Run) -> tuple[Series, ...]:
+    return tuple(p for p in worded(run, INPUTS) if p.usable.sum() >= LEAST)
+
+
+def inputs_absurd_at_spike(s: Symptoms) -> Sign:
+    """A statistic of the inputs stands ten sigmas and five times its size off at the rows where the loss spikes, a few in a row, and nowhere else."""
+    return _absurd(s, many=False)
+
+
+def inputs_absurd_in_stretch(s: Symptoms) -> Sign:
+    """A statistic of the inputs stands ten sigmas and five times its size off all through a stretch of high loss, five rows or more, and nowhere else."""
+    return _absurd(s, many=True)
+
+
+def _absurd(s: Symptoms, *, many: bool) -> Sign:
+    logged, spikes = _logged(s.run), of_note(s)
+    if not logged:
+        return cannot_tell(NOT_LOGGED)
+    if not spikes:
+        return does_not_arise("the loss does not spike, so there are no inputs to look at.")
+    other = ""
+    for p in logged:
+        step, x = p.step[p.usable], p.value[p.usable]
+        off = np.abs(x - np.median(x))
+        rows = np.flatnonzero((off > SIGMAS * robust_sigma(x)) & (off > TIMES * float(np.median(np.abs(x)))) & (off > 0))
+        hit = [f for f in spikes if len(_within(f, step[rows], p.interval, begins=True))]
+        if not len(rows) or not hit:
+            continue
+        text = f"{p.tag} is {x[rows[0]]:.4g} at step {step[rows[0]]}, where the loss spikes, and {np.median(x):.3g} in the median"
+        everywhere = s.of(loss_spike.Facts, traps=True)
+        if at_large := sorted(set(step[rows].tolist()) - {int(t) for f in everywhere for t in _within(f, step[rows], p.interval)}):
+            other = other or f"{text}; but it is as far off at step {at_large[0]}, too, where it does not spike."
+            continue
+        longest = max(len(_within(f, step[rows], p.interval)) for f in hit)
+        if (longest >= STRETCH) == many:
+            first, last = int(step[rows[0]]), int(step[rows[-1]])
+            tail = f"; of {len(x)} values {len(rows)} are so far off, all of them where the loss is high."
+            return seen(text + tail, hit[:5], where=p.place(s.run, int(np.flatnonzero(p.usable)[rows[0]])), first=first, last=last)
+        other = other or f"{text}, which is a matter of {longest} value{'s' if longest > 1 else ''} in a row."
+    return absent(
+        other or f"{_told(logged)} no further off where the loss spikes (step {spikes[0].facts.peak}) than elsewhere.", spikes[:1]
+    )
+
+
+def _within(f: Spike, step: Ints, gap: int, *, begins: bool = False) -> Ints:
+    """The steps at which a spike lasts; where it `begins`, until its peak, alone."""
+    end = f.facts.peak if begins or f.facts.end is None else max(f.facts.end, f.facts.peak)
+    return step[(step > f.facts.start - gap) & (step < end + gap)]
+
+
+def inputs_step_with_loss(s: Symptoms) -> Sign:
+    """A statistic of the inputs goes to another level for good where the level of the loss steps or the loss jumps."""
+    logged, changes = (
+        _logged(s.run),
+        [f for f in s.of(level_shift.Facts, loss_spike.Facts, divergence.Facts, traps=True) if f.first_step is not None],
+    )
+    if not logged:
+        return cannot_tell(NOT_LOGGED)
+    if not changes:
+        return does_not_arise("neither does the level of the loss step nor does the loss jump.")
+    for p in logged:
+        step, x = p.step[p.usable], p.value[p.usable]
+        reach = BESIDE * max(p.interval, interval(s.run))
+        for f in changes:
+            if (told := _steps(step, x, *_span(f), reach)) is not None:
+                row, low, high = told
+                text = f"{p.tag} goes from {low:.3g} to {high:.3g} at step {step[row]} and stays there: {f.title[0].lower()}{f.title[1:]}."
+                return seen(text, [f], where=p.place(s.run, int(np.flatnonzero(p.usable)[row])), first=int(step[row]))
+    return absent(f"{_told(logged)} on no other level after step {changes[0].first_step}, where the loss changes.", changes[:1])
+
+
+def _span(f: Finding[Any]) -> tuple[int, int]:
+    """First and last step between which the loss comes to its other level."""
+    first = int(f.first_step or 0)
+    return first, max(first, int(getattr(f.facts, "peak", first)))
+
+
+def _steps(step: Ints, x: Floats, first: int, last: int, reach: int) -> tuple[int, float, float] | None:
+    """(row, level before, level after) of a step that the values make within reach of a change of the loss, and never take back."""
+    before, after = x[step < first - reach], x[step > last + reach]
+    if min(len(before), len(after)) < NEAR:
+        return None
+    low, high = float(np.median(before)), float(np.median(after))
+    middle, up = (low + high) / 2, high > low
+    if abs(high - low) <= APART * max(robust_sigma(before), robust_sigma(after)):
+        return None
+    if np.mean((before < middle) == up) < BEYOND or np.mean((after > middle) == up) < BEYOND:
+        return None
+    if (np.median(before[-NEAR:]) < middle) != up or (np.median(after[:NEAR]) > middle) != up:  # it steps earlier or later than the loss
+        return None
+    row = int(np.argmax((step >= first - reach) & ((x > middle) == up)))
+    return row, low, high
+
+
+def inputs_far_from_unit(s: Symptoms) -> Sign:
+    """The inputs have a mean, or a spread, above ten from the first value to the last: they come in as they were measured."""
+    logged = [p for p in _logged(s.run) if _OWN.search(words(p.tag)) and _CENTRE_OR_SPREAD.search(words(p.tag))]
+    if not logged:
+        return cannot_tell("neither mean nor spread of the inputs was logged.")
+    for p in logged:
+        x = np.abs(p.value[p.usable])
+        if x.min() > FAR:
+            text = f"{p.tag} is {np.median(p.value[p.usable]):.4g} in the median and {x.min():.3g} off zero at least in {len(x)} values"
+            return seen(
+                f"{text}; inputs that are scaled have a mean near 0 and a spread near 1.", where=p.place(s.run, 0), first=int(p.step[0])
+            )
+    return absent(f"{_told(logged)} below {FAR:g} at one step or more.")
+
+
+def _told(logged: Sequence[Series]) -> str:
+    middle = ", ".join(f"{p.tag} ({np.median(p.value[p.usable]):.3g} in the median)" for p in logged[:3])
+    return f"{middle} {'stands' if len(logged) == 1 else 'stand'}"

@@ -1,0 +1,113 @@
+"""What was logged of the inputs, beside the loss: each sign in a faulty run and in its healthy twin."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from forensics.detectors import level_shift, loss_spike
+from forensics.errors import CannotTell
+from forensics.run.series import Floats
+from forensics.signs import input_statistics as I
+from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
+from parsers.tables import Run
+from tests.forensics.curves import run_of
+
+N = 400
+T = np.arange(N)
+RNG = np.random.default_rng(5)
+LOSS = 1 + 2 * np.exp(-T / 60) + 0.02 * RNG.standard_normal(N)
+ONCE, STRETCH = LOSS + np.where(T == 200, 5.0, 0), LOSS + np.where((T >= 200) & (T < 240), 2.0, 0)
+STEPPED = LOSS + np.where(T >= 200, 1.0, 0)
+LARGEST, MEAN = 3.5 + 0.2 * RNG.standard_normal(N), 0.1 * RNG.standard_normal(N)
+
+
+def at(x: Floats, *steps: int) -> Floats:
+    return np.where(np.isin(T, steps), 3000.0, x)
+
+
+def symptoms(run: Run) -> Symptoms:
+    found = []
+    for detector in (loss_spike, level_shift):
+        try:
+            found += detector.detect(run)
+        except CannotTell:
+            continue
+    return Symptoms(run, tuple(found))
+
+
+@pytest.mark.parametrize(
+    ("loss", "inputs", "once", "stretch"),
+    [
+        (ONCE, at(LARGEST, 200), SEEN, ABSENT),
+        (ONCE, LARGEST, ABSENT, ABSENT),
+        (ONCE, at(LARGEST, 300), ABSENT, ABSENT),  # not where the loss spikes
+        (ONCE, at(LARGEST, 200, 100), ABSENT, ABSENT),  # elsewhere, too, and the loss bore it
+        (STRETCH, at(LARGEST, *range(200, 240)), ABSENT, SEEN),
+        (STRETCH, at(LARGEST, 200), SEEN, ABSENT),  # what follows is the recovery
+        (LOSS, at(LARGEST, 200), CANNOT_TELL, CANNOT_TELL),  # no spike
+    ],
+)
+def test_absurd_inputs_where_the_loss_spikes(loss: Floats, inputs: Floats, once: str, stretch: str) -> None:
+    s = symptoms(run_of({"loss.train": loss, "other/feat_absmax": inputs}))
+    assert (I.inputs_absurd_at_spike(s).state, I.inputs_absurd_in_stretch(s).state) == (once, stretch)
+
+
+@pytest.mark.parametrize(
+    ("loss", "inputs", "state"),
+    [
+        (STEPPED, MEAN + (T >= 200), SEEN),
+        (STEPPED, MEAN, ABSENT),
+        (STEPPED, MEAN + (T >= 150), ABSENT),  # fifty steps before the loss
+        (STEPPED, MEAN + T / N, ABSENT),  # a drift through the whole run
+        (STEPPED, MEAN + ((T >= 200) & (T < 260)), ABSENT),  # not for good
+        (LOSS, MEAN + (T >= 200), CANNOT_TELL),
+    ],
+)
+def test_inputs_that_step_where_the_loss_does(loss: Floats, inputs: Floats, state: str) -> None:
+    assert I.inputs_step_with_loss(symptoms(run_of({"loss.train": loss, "other/Data/batch_mean": inputs}))).state == state
+
+
+@pytest.mark.parametrize(
+    ("tag", "value", "state"),
+    [
+        ("x_mean", 378 + MEAN, SEEN),
+        ("pixel/std", 96 + MEAN, SEEN),
+        ("x_mean", -40 + MEAN, SEEN),
+        ("x_mean", MEAN, ABSENT),
+        ("x_std", np.r_[np.full(20, 50.0), np.ones(N - 20)], ABSENT),  # scaled from then on
+        ("x_max", 255 + MEAN, CANNOT_TELL),  # of images that are scaled a largest value says little
+        ("batch_mean", 250 + MEAN, CANNOT_TELL),  # milliseconds of a batch, or its inputs
+    ],
+)
+def test_inputs_as_they_were_measured(tag: str, value: Floats, state: str) -> None:
+    assert I.inputs_far_from_unit(symptoms(run_of({"loss.train": LOSS, f"other/{tag}": value}))).state == state
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "grad_x_mean",
+        "batch_loss_max",
+        "batch_size_max",
+        "reward/batch_mean",
+        "x_out_std",
+        "act/input_std",
+        "val/x_mean",
+        "image_logit_max",
+        "data",
+    ],
+)
+def test_what_is_no_statistic_of_the_inputs(tag: str) -> None:
+    s = symptoms(run_of({"loss.train": ONCE, f"other/{tag}": at(378 + LARGEST, 200)}))
+    assert {
+        f(s).state for f in (I.inputs_absurd_at_spike, I.inputs_absurd_in_stretch, I.inputs_step_with_loss, I.inputs_far_from_unit)
+    } == {CANNOT_TELL}
+
+
+def test_a_long_tag_takes_no_time() -> None:
+    began = time.monotonic()
+    I.inputs_far_from_unit(symptoms(run_of({"loss.train": LOSS, "other/" + "max_abs_x_mean_" * 40 + "!": MEAN})))
+    assert time.monotonic() - began < 2
