@@ -25,7 +25,7 @@ from parsers.tables import Gap
 Row = dict[str, Any]
 
 _LOOKS = (
-    sick.foreign_code, sick.incomplete, sick.without_tensors, sick.nonfinite, sick.absurd, layers.empty, layers.alike, layers.scale, layers.drowned, layers.mixed_types,
+    sick.foreign_code, sick.incomplete, sick.without_tensors, sick.nonfinite, sick.absurd, sick.blown_up, layers.empty, layers.alike, layers.scale, layers.drowned, layers.mixed_types,
     copies, buffers.batchnorm, buffers.ema, buffers.adapters, buffers.saturated, ranks, weights.units, weights.start,
     age.counters_disagree, age.optimizer, age.spikes, optimizer.moments, optimizer.steps, optimizer.missing, optimizer.rates,
     optimizer.schedule_reset, optimizer.scaler, facts.folder,

@@ -22,6 +22,7 @@ from parsers.lazy_regex import lazy_re
 
 ABSURD = 1e6  # no trained weight is this large; bfloat16's bit flips give 1e38
 BEYOND_COUNTS = 1e20  # no count of tokens or sum of squares gets there; a flipped top exponent bit multiplies by 3e38
+ALL_ALIKE = 1e-3  # of the largest; bound: a flipped bit of an exponent that makes a usual weight absurd makes it a million times larger
 FLIPPED = 2.0**16  # times the others; bound: the least that a flip of one of the four top exponent bits multiplies by
 ALONE = 0.9  # one value with this share of a tensor's squares
 ALONE_SIZE = 50.0  # times what the others are worth (root mean square), in tensors of at least ALONE_COUNT
@@ -30,7 +31,7 @@ ALONE_COUNT = 256
 
 def damaged(c: Checkpoint) -> bool:
     """Whether a value of it can be no trained one."""
-    return bool(nonfinite(c) or absurd(c))
+    return bool(nonfinite(c) or absurd(c) or blown_up(c))
 
 
 def foreign_code(c: Checkpoint) -> list[Found]:
@@ -100,10 +101,31 @@ def _holes(x: NDArray[Any]) -> bool:
     return bool(((x == 0) | np.isneginf(x)).all())
 
 
+def blown_up(c: Checkpoint) -> list[Found]:
+    """Weights that are absurd throughout: training did that, where a flipped bit changes one of them."""
+    large = [(t, s) for t, s in measured(c, "weight") if _is_absurd(t, s) and _throughout(t, s)]
+    if not large:
+        return []
+    t, s = large[0]
+    title = f"{t.name} is blown up throughout: its values are about {_rest(t, s):.2g}, the largest {s.absmax:.3g}, which no sound training reaches"
+    return [finding("blown_up", "critical", title, [t.name for t, _ in large])]
+
+
+def _throughout(t: Tensor, s: Stats) -> bool:
+    return _rest(t, s) > min(ALL_ALIKE * s.absmax, ABSURD)
+
+
+def _is_absurd(t: Tensor, s: Stats) -> bool:
+    return s.absmax > (BEYOND_COUNTS if _may_count(t) or _as_the_others(t, s) else ABSURD)
+
+
 def absurd(c: Checkpoint) -> list[Found]:
+    """Single absurd values. Where whole weights are blown up, that says it, and what else is absurd may follow from it."""
+    if blown_up(c):
+        return []
     found = []
     for t, s in measured(c, *WEIGHTS, "exp_avg"):
-        if s.absmax > (BEYOND_COUNTS if _may_count(t) or _as_the_others(t, s) else ABSURD):
+        if _is_absurd(t, s):
             title = f"{t.name} holds a value of {s.absmax:.3g}, which no training reaches; the others are about {_rest(t, s):.2g}"
             found.append(finding("absurd_value", "critical", title, [t.name]))
         elif t.role != "exp_avg" and _stands_alone(s):

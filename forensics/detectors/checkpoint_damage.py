@@ -32,7 +32,7 @@ from forensics.checkpoints.describe import Checkpoint
 from forensics.checkpoints.layers import alike, empty
 from forensics.checkpoints.optimizer import moments, scaler
 from forensics.checkpoints.sick_document import row
-from forensics.checkpoints.sick_values import absurd, foreign_code, nonfinite, without_tensors
+from forensics.checkpoints.sick_values import absurd, blown_up, foreign_code, nonfinite, without_tensors
 from forensics.errors import CannotTell
 from parsers.tables import Run
 
@@ -73,6 +73,7 @@ def _values(run: Run) -> Iterator[Finding]:
     for kind, look, severity in (
         ("nonfinite", nonfinite, "critical"),
         ("absurd", absurd, "critical"),
+        ("blown_up", blown_up, "critical"),
         ("code", foreign_code, ""),
         ("no_tensors", without_tensors, ""),
         ("zero", empty, ""),

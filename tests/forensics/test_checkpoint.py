@@ -100,6 +100,16 @@ def test_sick_values_are_found_and_placed(tmp_path: Path) -> None:
     assert found["absurd_value"]["tensors"] == ["model.3.weight"] and "4e+37" in found["absurd_value"]["title"]
 
 
+def test_weights_that_are_blown_up_throughout_are_of_no_flipped_bit(tmp_path: Path) -> None:
+    model, optimizer, schedule = make()
+    train(model, optimizer, schedule, 5)
+    with torch.no_grad():
+        model[2].weight *= 1e24
+        model[2].bias[0] = 4e22
+    found = ids(sick_document.report(save(tmp_path / "a.pt", 5, model, optimizer)))
+    assert "blown_up" in found and "absurd_value" not in found
+
+
 def test_masks_of_infinities_are_no_damage(tmp_path: Path) -> None:
     torch.save({"attn.mask": torch.full((8, 8), -math.inf), "attn.weight": torch.randn(8, 8)}, tmp_path / "model.pt")
     assert "nonfinite" not in ids(sick_document.report(tmp_path / "model.pt"))
