@@ -1,0 +1,118 @@
+"""The test at the end of a run beside the evaluations on the way: the same score of two sets that are meant to be alike."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from forensics.run import settings
+from forensics.run.evaluations import shares
+from forensics.run.series import Series, names, parts
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+from parsers import arrow
+from parsers.lazy_regex import lazy_re
+from parsers.name_rules import words
+from parsers.tables import Run
+
+SUBJECT = "held_out"  # another half of it
+EFFECTS = {"closing_test_far_worse": "acc.eval"}  # a symptom of its own, for which there is no detector
+
+FAR = 0.1  # bound: a tenth of all answers; a test set that was made anew took 0.03 to 0.15 on CIFAR-10 (arXiv 1902.10811)
+ERRORS = 5.0  # statistical: standard errors of a share, within which chance stays in all but one of a million cases
+LEAST = 400  # bound: samples of a test whose size was not logged; the error of a share of them is at most 0.025
+LASTS = 3  # bound: three values make a median that one odd value does not move
+RANKS = 64  # bound: processes that may each log the one test; a tag with more rows was logged on the way
+LOOKED = 400  # bound: of as many tags; those of experts and layers are many
+_TEST = lazy_re(r"\btest(ing)?\b")
+_ON_THE_WAY = lazy_re(r"\b(val|valid|validation|validate|dev|eval|evaluation|holdout|held out)\b")
+_SCORE = lazy_re(
+    r"^((?:macro |micro |weighted |balanced )?)(acc|accuracy|acc 1|top 1|f 1|auc|auroc|roc auc)((?: macro| micro| weighted)?)$"
+)
+_NOISE = {"test", "testing", "val", "valid", "validation", "validate", "dev", "eval", "evaluation", "holdout", "held", "out", "final", "avg", "average", "mean"}  # fmt: skip
+_NOISE |= {"epoch", "set", "%", "score", "metric", "metrics", "on", "the"}
+_ALIKE = {"accuracy": "acc", "acc 1": "acc", "top 1": "acc", "auroc": "auc", "roc auc": "auc"}
+_ITEMS = "test_size n_test num_test num_test_samples test_samples n_test_samples"
+
+
+class _Test(NamedTuple):
+    tag: str
+    step: int | None
+    value: float
+    source: str
+    at: int | None
+
+
+def closing_test_far_worse(s: Symptoms) -> Sign:
+    """The one test at the end gives far less than the last evaluations on the way, of the same score: more than chance and their choice explain."""
+    tests = _tests(s.run)
+    if not tests:
+        return cannot_tell("no accuracy, F1 or AUC of a test at the end was logged.")
+    on_the_way = _on_the_way(s.run, set(tests))
+    found = [(v, t) for kind, v in on_the_way.items() for t in tests[kind] if _is_behind(v, t)]
+    if not found:
+        return cannot_tell(f"no {LASTS} evaluations on the way with the score of {next(iter(tests.values()))[0].tag} were logged.")
+    judged = [_beside(s.run, v, t) for v, t in found]
+    short, room, text, v, t = max(judged, key=lambda j: j[0])
+    if short > max(FAR, room):
+        step = int(v.step[v.usable][-1])
+        return seen(f"{text}.", where=s.run.where(t.source, t.at), last=step, short=short)
+    if short > min(FAR, room):
+        return cannot_tell(f"the test is too small, or its distance too: {text}.")
+    return absent(f"{text}.")
+
+
+def _beside(run: Run, v: Series, t: _Test) -> tuple[float, float, str, Series, _Test]:
+    """How far the test falls short, how far it may, both in words, and the two."""
+    level = float(np.median(shares(v.value[v.usable])[-LASTS:]))
+    value = float(shares(np.array([t.value]))[0])
+    logged = next((int(n) for x in settings.named(run, _ITEMS) if (n := settings.as_number(x.value)) and n > 1), None)
+    n = logged or LEAST
+    room = ERRORS * math.sqrt(max(value * (1 - value), 0.0) / n)
+    size = f"{n} samples" if logged else f"{n} samples (how many it has was not logged)"
+    text = f"{v.tag} is {level:.3g} over the last {LASTS} evaluations on the way, and {t.tag} at the end is {value:.3g}"
+    return level - value, room, f"{text}; chance makes up to {room:.2g} of {size}", v, t
+
+
+def _tests(run: Run) -> dict[tuple[str, str], list[_Test]]:
+    """By score: what was logged once of a set that is called test."""
+    table = run.tables["metrics"]
+    column = table["tag"].combine_chunks()
+    code, tags = arrow.filled(column.indices, -1), column.dictionary.to_pylist()
+    few = np.flatnonzero(np.bincount(code[code >= 0], minlength=len(tags)) <= RANKS)
+    wanted = {tags[i]: kind for i in few.tolist() if tags[i] and _TEST.search(text := words(tags[i])) and (kind := _kind(text)) is not None}
+    rows = table.filter(arrow.flags(np.isin(code, [i for i, tag in enumerate(tags) if tag in wanted])))
+    found: dict[str, list[tuple[_Test, int | None]]] = {}
+    for row in rows.select(["tag", "step", "value", "source", "at", "rank"]).to_pylist():
+        if row["value"] is not None and math.isfinite(row["value"]):
+            rank = row.pop("rank")
+            found.setdefault(row["tag"], []).append((_Test(**row), rank))
+    once = {tag: rows for tag, rows in found.items() if len({(t.source, rank) for t, rank in rows}) == len(rows)}
+    out: dict[tuple[str, str], list[_Test]] = {}
+    for tag, rows in once.items():
+        out.setdefault(wanted[tag], []).extend(t for t, _ in rows)
+    return out
+
+
+def _on_the_way(run: Run, kinds: set[tuple[str, str]]) -> dict[tuple[str, str], Series]:
+    """By score: the evaluations of a set that is not called test, those with most values."""
+    found: dict[tuple[str, str], Series] = {}
+    told = [name for name in names(run, LASTS) if name in {"acc.eval", "score.eval"} or _kind(words(name.removeprefix("other/")))][:LOOKED]
+    for v in (v for name in told for v in parts(run, name)):
+        text = words(v.tag)
+        kind = _kind(text)
+        if kind in kinds and _ON_THE_WAY.search(text) and not _TEST.search(text) and v.usable.sum() >= LASTS:
+            found[kind] = max(found.get(kind, v), v, key=lambda x: int(x.usable.sum()))
+    return found
+
+
+def _is_behind(v: Series, t: _Test) -> bool:
+    """Whether a test stands at the end: behind the evaluations of its file, or in a file of its own."""
+    return t.step is None or t.source not in v.source or t.step >= int(v.step[v.usable][-1])
+
+
+def _kind(text: str) -> tuple[str, str] | None:
+    """The score that a tag in words names, and over what it is averaged; None where it names none, or one of a part or a best."""
+    m = _SCORE.match(" ".join(w for w in text.replace("/", " ").split() if w not in _NOISE))
+    return None if m is None else (_ALIKE.get(m[2], m[2]), (m[1] or m[3]).strip())
