@@ -33,9 +33,14 @@ def left_behind(run: Run, least: int) -> list[tuple[Series, int, float, float]]:
     for s in [p for name in ("loss.aux", "loss.part") for p in parts(run, name)]:  # a word of its own may name a term or a set of data
         begin, end = _levels(s.value[s.usable], least)
         still = begin > 0 and abs(end - begin) <= STILL * begin
-        if still and begin <= SMALL * first and not _PENALTY.search(s.tag):
+        if still and begin <= SMALL * first and not is_penalty(s.tag):
             found.append((s, int(np.flatnonzero(s.usable)[0]), begin, end))
     return found
+
+
+def is_penalty(tag: str) -> bool:
+    """Whether the name of a term says that it is a penalty or a measure of balance."""
+    return _PENALTY.search(tag) is not None
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ def at_chance(run: Run, least: int) -> AtChance | None:
     """The term of the loss that stands at ln(K) while the accuracy stands at 1/K and another term halves. Without an accuracy a level
     near the logarithm of some whole number says nothing; where K is 2 only one of held-out data counts: the discriminator of a sound
     GAN guesses."""
-    terms = [s for name in ("loss.aux", "loss.part") for s in parts(run, name) if s.usable.sum() >= least and not _PENALTY.search(s.tag)]
+    terms = [s for name in ("loss.aux", "loss.part") for s in parts(run, name) if s.usable.sum() >= least and not is_penalty(s.tag)]
     levels = {s.tag: _levels(s.value[s.usable], least) for s in terms}
     fell = [s for s in terms if 0 < levels[s.tag][1] <= FELL * levels[s.tag][0]]
     hits = [

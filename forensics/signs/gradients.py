@@ -11,7 +11,7 @@ from forensics.detectors import divergence, grad_spike, layer_gradients, loss_sp
 from forensics.run import settings
 from forensics.run.series import parts, series
 from forensics.run.trouble import trouble
-from forensics.run.usable_values import begins_late, lacking, levels, usable
+from forensics.run.usable_values import begins_late, first_level, lacking, last_level, levels, usable
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
 EFFECTS = {"gradient_carries_over": "grad.norm"}  # a symptom of its own, for which there is no detector
@@ -25,6 +25,10 @@ GROWN, FIFTHS = 10.0, 5  # an order of magnitude; that five medians rise one aft
 # Of the loss's scatter. The gradient norm of a batch scatters more than its loss as a rule: 0.55 times as much and more in 187 runs of samples,
 # zoo and real logs, 0.03 to 0.17 times in three without zero_grad; this is between
 CALMER = 0.3
+MOVES, HALF = (
+    0.1,
+    0.5,
+)  # unit: share by which an evaluation moves that learns; of the first level of a training loss, which batches move, too
 NEARLY_ALL, AT_CLIP = 0.9, 1e-3  # share of the values; how near a norm is to the clip value that cut it (printed to four digits)
 
 
@@ -103,6 +107,20 @@ def gradient_exactly_zero(s: Symptoms) -> Sign:
             f"The gradient norm is exactly zero in {n} of {len(after)} values from step {begin} on.", zeros, first=begin, last=int(step[-1])
         )
     return absent(f"There is a gradient: its norm is {np.median(after):.3g} in the median, and zero in {n} of {len(after)} values.")
+
+
+def gradient_zero_throughout(s: Symptoms) -> Sign:
+    """Every logged gradient norm is exactly zero, and nothing is learnt: then no rate, no label and no clipping can have done anything."""
+    if why := lacking(s.run, FIRST, "grad.norm") or begins_late(s.run):
+        return cannot_tell(why)
+    (step, x), loss = usable(s.run, "grad.norm"), usable(s.run, "loss.train")[1]
+    if n := int((x != 0).sum()):
+        return absent(f"{n} of {len(x)} logged gradient norms are not zero.")
+    sets = [v for p in parts(s.run, "loss.eval") if len(v := p.value[p.usable])]
+    if any(np.ptp(v) > MOVES * abs(v[0]) for v in sets) or (not sets and len(loss) and last_level(loss) < HALF * first_level(loss)):
+        return does_not_arise("the gradient norm is zero and the loss is learnt: it was taken where the gradients had been cleared.")
+    still = f", and none of {len(sets)} evaluation losses moves" if sets else ""
+    return seen(f"All {len(x)} logged gradient norms are exactly zero{still}.", first=int(step[0]), last=int(step[-1]))
 
 
 def gradients_flow(s: Symptoms) -> Sign:

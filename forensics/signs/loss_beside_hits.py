@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forensics.run import settings
+from forensics.run import loss_terms, settings
 from forensics.run.evaluations import classes, shares
 from forensics.run.series import Floats, Series, names, parts, series
 from forensics.run.usable_values import usable
@@ -34,6 +34,8 @@ CLEAR = 0.05  # nats above the bound; measured: the training losses of healthy r
 NEAR = 0.03, 0.1  # nats below and above: means over a few hundred samples scatter by 0.03, answers that are not yet sure lie above
 
 
+COPY = 0.1  # of the loss; bound: further off than a smoothed loss lags behind at the end of a run
+SEVERAL = "the training loss adds up several terms, of which the answers are one."
 PAIR = 2  # bound: two evaluations, of which one may be a slip of the log
 _OTHER_COUNT = lazy_re(r"(?i)exact|subset|balanced|macro|mean_?class|iou|knn|probe|retrieval|seq|sentence|top_?[2-9]|@[2-9]")
 _OTHER_LOSS = lazy_re(r"(?i)focal|hinge|multi_?label|sigmoid|poly_?loss|contrastive|triplet|infonce")
@@ -60,6 +62,8 @@ def loss_high_for_its_hits(s: Symptoms) -> Sign:
     end = _end(s.run)
     if isinstance(end, str):
         return cannot_tell(end)
+    if _fitted(s.run):
+        return cannot_tell(SEVERAL)
     text = f"At the end the training loss is {end.loss:.3g} with {end.hits:.1%} of the answers right"
     text += f"; among {end.classes:.0f} classes a model as sure as it is right costs {end.bound:.3g} at most."
     return seen(text) if end.loss > end.bound + CLEAR else absent(text)
@@ -72,8 +76,8 @@ def loss_far_above_hits(s: Symptoms) -> Sign:
         return cannot_tell(end)
     if classes(s.run) is None:
         return cannot_tell("config does not say the number of classes; a loss that begins at ln of a whole number may be another one's.")
-    if any(len(p) >= LEAST and p.smoothing == "none" for p in parts(s.run, "loss.aux")):
-        return cannot_tell("the training loss adds up several terms, of which the answers are one.")
+    if _terms(s.run):
+        return cannot_tell(SEVERAL)
     least = min([end.loss, *(_mean_of_last(x) for _, x in [usable(s.run, "loss.eval")] if len(x) >= LEAST)])
     most = end.bound + _smoothed(end.classes) + CLEAR
     text = f"The loss ends at {least:.3g} with {end.hits:.1%} of the answers right"
@@ -137,6 +141,8 @@ def loss_of_probabilities(s: Symptoms) -> Sign:
     end = _end(s.run)
     if isinstance(end, str):
         return cannot_tell(end)
+    if _fitted(s.run):
+        return cannot_tell(SEVERAL)
     total, twice = end.loss + end.hits, math.log(math.e + end.classes - 1)
     text = f"The training loss ends at {end.loss:.3g} with {end.hits:.1%} of the answers right, which adds up to {total:.3f}"
     floor = f"ln(e + {end.classes:.0f} - 1) = {twice:.3f}"
@@ -153,6 +159,23 @@ def _below(run: Run, twice: float) -> bool:
     _, i, j = np.intersect1d(loss.step[loss.usable], hits.step[hits.usable], return_indices=True)
     total = loss.value[loss.usable][i] + shares(hits.value[hits.usable])[j]
     return len(total) >= LEAST and float(np.median(np.sort(total)[:LEAST])) < twice - NEAR[0]
+
+
+def _terms(run: Run) -> list[Series]:
+    """The terms that the training loss adds up, without smoothed copies of the loss itself: these are smoothed as the loss is not, and as high."""
+    loss = series(run, "loss.train")
+    logged = [p for p in parts(run, "loss.aux") if p.usable.sum() >= LEAST]
+    if loss is None or not loss.usable.any():
+        return logged
+    end = _mean_of_last(loss.value[loss.usable])
+    levels = {p.tag: _mean_of_last(p.value[p.usable]) for p in logged}
+    return [p for p in logged if p.smoothing in ("none", loss.smoothing) or abs(levels[p.tag] - end) > COPY * abs(end)]
+
+
+def _fitted(run: Run) -> bool:
+    """Whether the training loss adds up terms that are fitted to other targets than the answers; a penalty, or what is too small to matter, is none."""
+    own = [_mean_of_last(p.value[p.usable]) for p in _terms(run) if not loss_terms.is_penalty(p.tag)]
+    return len(own) > 1 and sum(own) - max(own) > CLEAR
 
 
 def _end(run: Run) -> End | str:

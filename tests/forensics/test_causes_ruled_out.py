@@ -167,3 +167,18 @@ def test_a_loss_that_was_summed_by_mistake_is_no_rate_too_low(tmp_path: Path) ->
     assert lead(summed) == "loss_scaled_wrong" and probability(summed, "lr_too_low") == probability(summed, "labels_wrong") == 0
     meant = analyzed(tmp_path / "b", stuck(1.0), {"batch_size": 16})
     assert probability(meant, "lr_too_low") > 0 and probability(meant, "loss_scaled_wrong") == 0
+
+
+def noise_alone(norm: float, learnt: float = 0.0) -> Rows:
+    """Batches grow harder by the way; what is evaluated moves by as much as was learnt."""
+    rng = random.Random(3)
+    rows: Rows = [{"step": i, "loss": 7.5 + 0.8 * i / 200 + 0.1 * rng.gauss(0, 1), "grad_norm": norm, "lr": 1e-3} for i in range(200)]
+    return [r | ({"eval_loss": 11.25793 - learnt * r["step"]} if r["step"] % 20 == 10 else {}) for r in rows]
+
+
+@pytest.mark.parametrize(("norm", "learnt", "bears"), [(0.0, 0.0, 0), (0.5, 0.0, 1), (0.0, 0.03, 1)], ids=["zero", "a gradient", "cleared"])
+def test_where_no_gradient_ever_is_no_rate_is_too_high(norm: float, learnt: float, bears: int, tmp_path: Path) -> None:
+    """A norm of zero beside an evaluation that learns was taken after zero_grad."""
+    case = analyzed(tmp_path / "a", noise_alone(norm, learnt), {"optimizer": "adam", "lr": 1e-3})
+    assert (probability(case, "lr_too_high") > 0) == bool(bears)
+    assert lead(case) == "frozen_parameters" or bears

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from forensics.run.evaluations import outcomes
 from forensics.run.series import Floats
 from forensics.signs import loss_beside_hits, loss_level
 from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
+from parsers.names import Meaning
 from tests.forensics.curves import run_of
 
 N = 60
@@ -80,6 +82,39 @@ FAR = SURE + 2.0
 def test_a_loss_far_above_its_hits(loss: Floats, others: dict[str, Floats], config: dict[str, int], state: str) -> None:
     s = Symptoms(run_of({"loss.train": loss, "acc.train": HITS, **others}, config=config), ())
     assert loss_beside_hits.loss_far_above_hits(s).state == state
+
+
+@pytest.mark.parametrize(
+    ("term", "smoothing", "state"),
+    [
+        (FAR - SURE, "mean of interval", CANNOT_TELL),  # all are means of ten steps: a term is one as well
+        (SURE, "running mean", CANNOT_TELL),
+        (FAR, "running mean", SEEN),  # the loss itself, smoothed
+        (FAR, "mean of interval", CANNOT_TELL),  # a term that is nearly all of it
+    ],
+)
+def test_a_smoothed_copy_is_no_term_and_a_smoothed_term_is_no_copy(term: Floats, smoothing: str, state: str) -> None:
+    run = run_of({"loss.train": FAR, "acc.train": HITS, "loss.aux": term}, config=CONFIG)
+    for tag, how in (("loss.train", "mean of interval"), ("loss.aux", smoothing)):
+        run.meanings["log.jsonl", tag] = Meaning(tag, smoothing=how)
+    assert loss_beside_hits.loss_far_above_hits(Symptoms(run, ())).state == state
+
+
+@pytest.mark.parametrize(
+    ("terms", "state"),
+    [
+        ({"loss_cls": SURE, "loss_bbox": SMOOTHED - SURE}, CANNOT_TELL),  # boxes beside answers
+        ({"loss_cls": SMOOTHED, "loss_center": 0.001 + 0 * SURE}, SEEN),  # too small to matter
+        ({"loss_ce": SURE, "l2_penalty": SMOOTHED - SURE}, SEEN),  # what holds the loss up
+    ],
+)
+def test_a_total_of_several_targets_is_not_held_against_the_hits(terms: dict[str, Floats], state: str) -> None:
+    run = run_of({"loss.train": SMOOTHED, "acc.train": HITS} | {f"other/{tag}": x for tag, x in terms.items()}, config=CONFIG)
+    table = run.tables["metrics"]
+    names = ["loss.aux" if n.startswith("other/") else n for n in table["name"].to_pylist()]
+    column = pa.array(names, pa.string()).cast(table.schema.field("name").type)
+    run.tables["metrics"] = table.set_column(table.schema.get_field_index("name"), table.schema.field("name"), column)
+    assert loss_beside_hits.loss_high_for_its_hits(Symptoms(run, ())).state == state
 
 
 @pytest.mark.parametrize(("held_out", "state"), [(TWICE, SEEN), (SURE, CANNOT_TELL)])
