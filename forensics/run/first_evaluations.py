@@ -58,8 +58,7 @@ def knows_another(run: Run, first: float, step: int, chance: float) -> str:
     first training loss, and another less than half of what guessing costs. Nothing otherwise."""
     sets = [with_first(run, p) for p in parts(run, "loss.eval")]
     told = [(p.tag, float(p.value[0])) for p in sets if p.usable[0] and p.step[0] <= step]
-    like = {
-        is_likelihood(tag) for tag, x in told if x >= ALIKE * first
-    }  # a loss that has the name of its kind stands for itself, not for a set
+    # a loss that has the name of its kind stands for itself, not for a set
+    like = {is_likelihood(tag) for tag, x in told if x >= ALIKE * first}
     known = [(tag, x) for tag, x in told if x < KNOWN * chance and is_likelihood(tag) in like]
     return f"before the first update {known[0][0]} is {known[0][1]:.3g}: the model was trained before, on other data" if known else ""

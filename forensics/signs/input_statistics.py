@@ -30,10 +30,8 @@ _CENTRE_OR_SPREAD = lazy_re(r"\b(?:mean|std|stddev)\b")
 NOT_LOGGED = "no mean, spread or largest value of the inputs was logged."
 
 LEAST, NEAR = 10, 5  # bound: five values on either side of a change, whose median two odd ones do not move
-SIGMAS, TIMES = (
-    10.0,
-    5.0,
-)  # statistical: no batch of sound data lies as far off, of heavy tails neither as many sigmas nor as many times its size
+# statistical: no batch of sound data lies as far off, of heavy tails neither as many sigmas nor as many times its size
+SIGMAS, TIMES = 10.0, 5.0
 STRETCH = loss_spike.STRETCH  # rows: as many make a stretch of the loss
 APART = 4.0  # statistical: spreads between the levels before and after; a steady drift through the whole run makes 2.7
 BEYOND = 0.9  # share of the values that lie on their own side of the middle
@@ -93,10 +91,8 @@ def _within(f: Spike, step: Ints, gap: int, *, begins: bool = False) -> Ints:
 
 def inputs_step_with_loss(s: Symptoms) -> Sign:
     """A statistic of the inputs goes to another level for good where the level of the loss steps or the loss jumps."""
-    logged, changes = (
-        _logged(s.run),
-        [f for f in s.of(level_shift.Facts, loss_spike.Facts, divergence.Facts, traps=True) if f.first_step is not None],
-    )
+    logged = _logged(s.run)
+    changes = [f for f in s.of(level_shift.Facts, loss_spike.Facts, divergence.Facts, traps=True) if f.first_step is not None]
     if not logged:
         return cannot_tell(NOT_LOGGED)
     if not changes:
