@@ -21,7 +21,7 @@ SCATTERS = 0.3  # bound: of the changes go down and as many up; a counter only r
 FEW = 8  # bound: values of a counter, which begins anew at one place or goes on
 PLACE = lazy_re(
     r"\b(?:data|dataset|loader|sampler|chunk|doc(?:ument)?|record|sample|shard|corpus|file|row)s? ?(?:\d|idx|index|pos(?:ition)?|offset|cursor|start|first|no|number)\b"
-    r"|\b(?:cursor|data ?(?:offset|pos(?:ition)?))\b",
+    r"|\b(?:cursor|data ?(?:offset|pos(?:ition)?))\b|^(?:row|chunk|document|record)$",
     re.I,
 )
 

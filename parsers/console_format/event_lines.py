@@ -111,7 +111,7 @@ _AT_STEP = lazy_re(
     r"|(?:global_?step|from step|at step|at iteration|on iteration|iteration)[\s=:_]*(\d+)"
 )
 _IN_NAME = lazy_re(
-    r"(?i)(?:global_?step|steps?|iter(?:ation)?s?|updates?|checkpoint|ckpt|model|optim|epoch)"
+    r"(?i)(?:global_?step|steps?|iter(?:ation)?s?|upd(?:ate)?s?|checkpoint|ckpt|model|optim|epoch)"
     r"[\s=:_\-#(]*?(\d++)(?![.:]\d|%|\w{0,40}[-/]\w{0,40}\d{3})"
 )
 _SCALE = lazy_re(

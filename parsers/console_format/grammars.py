@@ -20,7 +20,7 @@ EVAL |= {"evaluating": "evaluation", "testing": "test"}  # as the line says it -
 _TELLING = {"train", "training", "time", *EVAL}  # "time cost" is no cost (MXNet)
 _MOST_TIGHT = 4  # words of a name that touches its number: a sentence before it is longer
 # "Up. 20" is Marian's update; sizes of batches are printed like their numbers
-_STEP = {*vocabulary.STEP, "up"} - {*vocabulary.BATCH_NUMBER}
+_STEP = {*vocabulary.STEP, "up", "upd"} - {*vocabulary.BATCH_NUMBER}
 _PLACES = _STEP | {*vocabulary.EPOCH} | vocabulary.THROUGH_THE_RUN
 STEP_WORD = "|".join(sorted((_STEP | {*vocabulary.EPOCH} | vocabulary.THROUGH_THE_RUN) - {"up"}, key=len, reverse=True))
 _PLURAL = {"steps", "iters", "iterations", "updates"}  # behind other settings: how many there will be

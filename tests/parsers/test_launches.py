@@ -315,3 +315,11 @@ def test_a_monitor_beside_the_table_of_a_trainer_is_no_launch(tmp_path: Path, ta
     (tmp_path / "episodes.csv").write_text("\n".join([f"step,{tags[0]},{tags[1]},time", *rows]) + "\n")
     runs = parsers.read_all(tmp_path)
     assert sum(len(run.attempts) for run in runs) == (1 if tags[0] == "r" else 2)
+
+
+def test_launches_that_a_log_counts_and_a_checkpoint_that_is_picked_up(tmp_path: Path) -> None:
+    rows = [f"upd {i:5d}  row {8 * i:6d}  nll {loss(i):.4f}  gn 0.845" for i in range(2, 121, 2)]
+    second = ["signal: SIGUSR1 (requeue), leaving after checkpoint", "##### launch 2 on ws5 #####", "picked up last.pt (upd 60)"]
+    text = "\n".join(["##### launch 1 on ws4 #####", *rows[:30], *second, *rows[30:]]) + "\n"
+    assert attempts(parsers.read(write(tmp_path / "a", out_dot_txt=text))) == [[2, 60], [62, 120]]
+    assert attempts(parsers.read(write(tmp_path / "b", out_dot_txt="\n".join(rows) + "\n"))) == [[2, 120]]

@@ -78,3 +78,20 @@ def test_a_line_that_names_the_file_of_weights_alone(tmp_path: Path, line: str |
     torch.save({"model": weights.state_dict(), "step": 60} | ({"optimizer": adam.state_dict()} if whole else {}), tmp_path / "ckpt_60.pt")
     found = [f for f in checkpoint_state.detect(forensics.read(str(tmp_path))) if f.facts.what == "optimizer_missing"]
     assert [f.facts.resumed for f in found] == ([[60]] if line == "ckpt_60.pt" and not whole else [])
+
+
+@pytest.mark.parametrize(("line", "told"), [
+    ("could not find arguments in the checkpoint for optimizer, continuing ...", True),
+    ("WARNING: optimizer state not found, starting with fresh moments", True),
+    ("optimizer state restored", False),
+    ("could not find a free port", False),
+])  # fmt: skip
+def test_a_log_that_says_that_the_optimizer_was_not_loaded(tmp_path: Path, line: str, told: bool) -> None:
+    noise = np.random.default_rng(5).normal(0, 0.03, 121)
+    steps = [f"step {i} | loss {3 - 0.01 * i + noise[i]:.4f} | lr 1.0e-03" for i in range(1, 121)]
+    (tmp_path / "train.log").write_text("\n".join([*steps[:60], "Resuming training from step 60", line, *steps[60:]]) + "\n")
+    run = forensics.read(str(tmp_path))
+    assert len(run.attempts) == 2
+    judged = judge(run)
+    assert (judged.verdict == "unhealthy") == told
+    assert not told or judged.hypotheses[0].id == "optimizer_state_lost"
