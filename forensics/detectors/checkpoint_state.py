@@ -22,7 +22,6 @@ Folklore
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -38,12 +37,14 @@ from forensics.checkpoints.lost_parts import parts, parts_gone
 from forensics.errors import CannotTell
 from forensics.run import endings
 from forensics.run.series import series
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 NEEDS: list[str] = []
 INPUTS = ["checkpoints"]
 CLOSE = 0.02  # of the step: counts that differ less are the same (skipped steps, a label that is one off); docs/thresholds.md: not critical
 MOST_TIMES = 64  # bound: processes of eight nodes; a whole ratio above it is a schedule that counts samples
+NAMES = lazy_re(r"[\w.-]+")  # of files and folders, in what a line says
 BEHIND = 0.9  # of the step: five times CLOSE, so that no count is both close and behind
 
 Row = tuple[Checkpoint, Counters]
@@ -169,12 +170,11 @@ def _went_on_without(run: Run, found: list[Row]) -> Iterator[Finding]:
     """A launch that goes on right behind a checkpoint that holds weights and no optimizer: a folder of the Trainer's (trainer_state.json counts its
     steps) as save_only_model leaves it, or a file that a line names as what was loaded. An optimizer, a schedule or random numbers beside it count."""
     begins = [(a["steps"][0], run.attempts[k]["span"].interval) for k, a in enumerate(run.attempts[1:]) if a.get("steps")]
-    loaded = [str(e["text"]) for e in endings.events(run, "resume")]
+    loaded = {word.rstrip(".") for e in endings.events(run, "resume") for word in NAMES.findall(str(e["text"]))}
     for c, _ in found:
         step, home = c.step or 0, c.path if c.path.is_dir() else c.path.parent
         kept = [f for rule in ("*optim*", "sched*", "rng_state*", "global_step*", "*.distcp") for f in home.glob(rule)]
-        named = any(re.search(rf"(?<![\w.-]){re.escape(c.path.name)}(?![\w-])", text) for text in loaded)
-        if c.kind != "weights" or kept or not (named or (home / "trainer_state.json").is_file()):
+        if c.kind != "weights" or kept or not (c.path.name in loaded or (home / "trainer_state.json").is_file()):
             continue
         if begun := [s for s, interval in begins if 0 <= s - step <= max(interval, 1)]:
             title = f"{run_saves.name(c, run)}, from which the run goes on at step {begun[0]}, holds weights and no optimizer, schedule or random state: "

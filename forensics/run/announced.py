@@ -25,7 +25,7 @@ BEGINS = lazy_re(
 LASTS = lazy_re(r"^(?:num_|n_)?(?:iter\w{0,8}|steps?|updates?)$", re.I)
 SAID = lazy_re(r"\b(?:from|at|after|since|until|by|on)\s+(?:the\s+)?(?:iter(?:ation)?s?|steps?|epochs?|update)\s*#?(\d{1,12})\b", re.I)
 STAGED = lazy_re(
-    r"\buntil\s+(?:(?:iter(?:ation)?|step|epoch|update)\s*)?(\d{1,12})\b(?=.*(?:,|\bafter|\bthen)\s)", re.I
+    r"\buntil\s+(?:(?:iter(?:ation)?|step|epoch|update)\s*)?(\d{1,12})\b(?=.{0,60}(?:,|\bafter|\bthen)\s)", re.I
 )  # "1 until 1500, 30 after"
 MEANT = lazy_re(r"->|=>|\u2192|\b(?:planned|scheduled|intended|by design|on purpose)\b", re.I)  # a plan, not the tale of what happened
 ABOUT = {"data": DATA, "batch": BATCH, "loss": LOSS}
