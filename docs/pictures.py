@@ -109,7 +109,9 @@ def small(picture: bytes) -> bytes:
     from PIL import Image
 
     out = io.BytesIO()
-    Image.open(io.BytesIO(picture)).convert("RGB").quantize(COLORS).save(out, "PNG", optimize=True)
+    # a median cut would mix the few amber dots of a spike with the red ones
+    few = Image.open(io.BytesIO(picture)).convert("RGB").quantize(COLORS, method=Image.Quantize.MAXCOVERAGE)
+    few.save(out, "PNG", optimize=True)
     return out.getvalue()
 
 

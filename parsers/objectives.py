@@ -93,9 +93,7 @@ def stand_ins(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, st
         if m.name.startswith("other/") and (told := objective(key[1], key[0].rpartition("/")[0])) is not None and (told.whole or not terms)
     }
     nameless = _nameless(meanings)
-    if nameless and not {source for source, _ in found} - {
-        source for source, _ in nameless
-    }:  # else another file has the curve with its name
+    if nameless and {source for source, _ in found} <= {source for source, _ in nameless}:  # else another file has the curve with its name
         found = nameless
     if not found:
         return {}

@@ -19,7 +19,7 @@ from forensics.audits import gpu_hours, rerun, whose
 from forensics.audits.row_columns import COLUMNS, EXPLAINED
 from forensics.batches.recorded import batch, shares
 from forensics.case import Case, jsonable
-from forensics.case_parts.headline import GRAVE
+from forensics.findings import GRAVE
 from forensics.guards import over_runs
 from forensics.run import recipe, settings
 from forensics.run.robust import robust_sigma

@@ -16,8 +16,6 @@ from parsers.tables import Run
 LEAST = 20  # values; fewer show no scatter
 DISTINCT = 0.5  # bound: of the values differ, so that five in a row agree by accident once in more than a thousand million offsets
 SCATTERS = 0.3  # bound: of the changes go down and as many up; a counter only rises, noise does half of each
-
-
 FEW = 8  # bound: values of a counter, which begins anew at one place or goes on
 PLACE = lazy_re(
     r"\b(?:data|dataset|loader|sampler|chunk|doc(?:ument)?|record|sample|shard|corpus|file|row)s? ?(?:\d|idx|index|pos(?:ition)?|offset|cursor|start|first|no|number)\b"

@@ -9,13 +9,14 @@ from forensics.case import Check, Finding, Hypothesis
 from forensics.causes.files import causes
 from forensics.certainty import OPEN, UNNAMED, certainty, within
 from forensics.detectors import ending as how
+from forensics.detectors import loss_spike
+from forensics.findings import GRAVE, findings_of
 from forensics.run.how_it_ended import Ending, ending
 from forensics.run.inputs import rises
 from parsers.tables import Run
 
 MATTER = ("loss_spike", "nonfinite", "divergence")  # without these a run cannot be called healthy
 MATTER_RISING = ("nonfinite", "divergence", "plateau")  # a reward goes down and up: its jumps are no spikes, but it has to rise
-GRAVE = ("critical", "warning")
 LONGEST = 120  # characters of a headline's first half
 _ABRUPT = {"nonfinite": 0, "loss_spike": 1}  # kinds that say more of one moment than others
 QUOTED = 40  # characters by which a quoted log line is known
@@ -41,7 +42,7 @@ def sentence(
         clear = sum(c.status == "clear" for c in checks)
         silent = sum(c.status == "cannot_tell" for c in checks)
         clears = f"No trouble in what was logged: {clear} of {len(checks)} checks are clear, {silent} had no data."
-        return " ".join(filter(None, (clears, _harmless_spikes(checks), told)))
+        return " ".join(filter(None, (clears, _harmless_spikes(run, checks), told)))
     if said == "inconclusive":
         said_so = set(zip(*(run.tables["events"][c].to_pylist() for c in ("kind", "level")), strict=True))
         trained = {kind for kind, level in said_so if level != "warning"} - {"last_line", "cache"}  # any text has a last line and may warn
@@ -53,8 +54,11 @@ def sentence(
     return unhealthy(findings, hypotheses, ended, proof)
 
 
-def _harmless_spikes(checks: Sequence[Check]) -> str:
-    count = next((int(c.note.split()[0]) for c in checks if c.id == "loss_spike" and c.status == "fired"), 0)
+def _harmless_spikes(run: Run, checks: Sequence[Check]) -> str:
+    fired = any(c.id == "loss_spike" and c.status == "fired" for c in checks)
+    count = (
+        len(findings_of(loss_spike.detect(run), loss_spike.Facts)) if fired else 0
+    )  # all of them, of which the page may list the gravest
     return (
         f"{count} loss spike{' was' if count == 1 else 's were'} found, {'not' if count == 1 else 'none'} worth a warning." if count else ""
     )

@@ -44,8 +44,8 @@ NEEDS: list[str] = []
 INPUTS = ["checkpoints"]
 CLOSE = 0.02  # of the step: counts that differ less are the same (skipped steps, a label that is one off); docs/thresholds.md: not critical
 MOST_TIMES = 64  # bound: processes of eight nodes; a whole ratio above it is a schedule that counts samples
-NAMES = lazy_re(r"[\w.-]+")  # of files and folders, in what a line says
 BEHIND = 0.9  # of the step: five times CLOSE, so that no count is both close and behind
+NAMES = lazy_re(r"[\w.-]+")  # of files and folders, in what a line says
 
 Row = tuple[Checkpoint, Counters]
 SMALLEST_EFFECT = "a count that is off by a tenth of the step"

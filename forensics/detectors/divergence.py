@@ -193,9 +193,8 @@ def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding
     x = s.value[rows]
     first = float(np.median(x[:3]))
     high = np.flatnonzero(medians.rolling_median(x, FEW) > CLIMB * first)
-    high = max(
-        np.split(high, np.flatnonzero(np.diff(high) > FEW) + 1), key=len
-    )  # of one stretch: data in one order come back to it again and again
+    # of one stretch: data in one order come back to it again and again
+    high = max(np.split(high, np.flatnonzero(np.diff(high) > FEW) + 1), key=len)
     if first <= 0 or len(high) < max(LEVEL, STRETCH * len(x)) or np.median(x[-LEVEL:]) >= first:
         return
     a, b = int(high[0]), int(high[-1])

@@ -15,18 +15,16 @@ from parsers.tables import Run
 
 DATA = lazy_re(r"data|corpus|corpora|mix(?:ture)?|blend|curriculum|stages?|phases?|shards?|sources?|sampl(?:er|ing)|seq_?len", re.I)
 BATCH = lazy_re(r"batch|accum|bsz|ramp", re.I)
-LOSS = lazy_re(
-    r"weights?(?![ _-]?decay)|lambda|coeff?(?:icient)?s?$|negatives|temperature|margin|penalty|beta$|gamma$", re.I
-)  # what the loss is made of
+# what the loss is made of
+LOSS = lazy_re(r"weights?(?![ _-]?decay)|lambda|coeff?(?:icient)?s?$|negatives|temperature|margin|penalty|beta$|gamma$", re.I)
 BEGINS = lazy_re(
     r"^(?:from|start|begin|first|at|since|until|end|switch|boundar\w{0,8}|milestones?)?_?(?:iter\w{0,8}|steps?|epochs?|batch\w{0,8}|boundar\w{0,8}|milestones?)?$",
     re.I,
 )
 LASTS = lazy_re(r"^(?:num_|n_)?(?:iter\w{0,8}|steps?|updates?)$", re.I)
 SAID = lazy_re(r"\b(?:from|at|after|since|until|by|on)\s+(?:the\s+)?(?:iter(?:ation)?s?|steps?|epochs?|update)\s*#?(\d{1,12})\b", re.I)
-STAGED = lazy_re(
-    r"\buntil\s+(?:(?:iter(?:ation)?|step|epoch|update)\s*)?(\d{1,12})\b(?=.{0,60}(?:,|\bafter|\bthen)\s)", re.I
-)  # "1 until 1500, 30 after"
+# "1 until 1500, 30 after"
+STAGED = lazy_re(r"\buntil\s+(?:(?:iter(?:ation)?|step|epoch|update)\s*)?(\d{1,12})\b(?=.{0,60}(?:,|\bafter|\bthen)\s)", re.I)
 MEANT = lazy_re(r"->|=>|\u2192|\b(?:planned|scheduled|intended|by design|on purpose)\b", re.I)  # a plan, not the tale of what happened
 ABOUT = {"data": DATA, "batch": BATCH, "loss": LOSS}
 MOST = 200  # steps that one setting announces

@@ -9,6 +9,7 @@ import numpy as np
 
 from forensics.run import settings
 from forensics.run.evaluations import shares
+from forensics.run.metric_columns import arrays
 from forensics.run.series import Series, names, parts
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 from parsers import arrow
@@ -77,12 +78,11 @@ def _beside(run: Run, v: Series, t: _Test) -> tuple[float, float, str, Series, _
 
 def _tests(run: Run) -> dict[tuple[str, str], list[_Test]]:
     """By score: what was logged once of a set that is called test."""
-    table = run.tables["metrics"]
-    column = table["tag"].combine_chunks()
-    code, tags = arrow.filled(column.indices, -1), column.dictionary.to_pylist()
+    columns = arrays(run)
+    code, tags = columns["tag"], columns["tags"]
     few = np.flatnonzero(np.bincount(code[code >= 0], minlength=len(tags)) <= RANKS)
     wanted = {tags[i]: kind for i in few.tolist() if tags[i] and _TEST.search(text := words(tags[i])) and (kind := _kind(text)) is not None}
-    rows = table.filter(arrow.flags(np.isin(code, [i for i, tag in enumerate(tags) if tag in wanted])))
+    rows = run.tables["metrics"].filter(arrow.flags(np.isin(code, [i for i, tag in enumerate(tags) if tag in wanted])))
     found: dict[str, list[tuple[_Test, int | None]]] = {}
     for row in rows.select(["tag", "step", "value", "source", "at", "rank"]).to_pylist():
         if row["value"] is not None and math.isfinite(row["value"]):

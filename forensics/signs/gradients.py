@@ -25,10 +25,8 @@ GROWN, FIFTHS = 10.0, 5  # an order of magnitude; that five medians rise one aft
 # Of the loss's scatter. The gradient norm of a batch scatters more than its loss as a rule: 0.55 times as much and more in 187 runs of samples,
 # zoo and real logs, 0.03 to 0.17 times in three without zero_grad; this is between
 CALMER = 0.3
-MOVES, HALF = (
-    0.1,
-    0.5,
-)  # unit: share by which an evaluation moves that learns; of the first level of a training loss, which batches move, too
+MOVES = 0.1  # unit: share by which an evaluation moves that learns
+HALF = 0.5  # unit: of the first level of a training loss, which batches move, too
 NEARLY_ALL, AT_CLIP = 0.9, 1e-3  # share of the values; how near a norm is to the clip value that cut it (printed to four digits)
 
 

@@ -32,8 +32,6 @@ MOSTLY = 0.5  # unit: more right than wrong; at chance every cross entropy begin
 BEGUN = 0.1  # nats; bound: two numbers of classes below 1 / WHOLE are less apart than that only from ten on, where the end tells them apart
 CLEAR = 0.05  # nats above the bound; measured: the training losses of healthy runs with their hits lie below it by more
 NEAR = 0.03, 0.1  # nats below and above: means over a few hundred samples scatter by 0.03, answers that are not yet sure lie above
-
-
 COPY = 0.1  # of the loss; bound: further off than a smoothed loss lags behind at the end of a run
 SEVERAL = "the training loss adds up several terms, of which the answers are one."
 PAIR = 2  # bound: two evaluations, of which one may be a slip of the log

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 from forensics.case import Finding
@@ -11,16 +10,10 @@ from forensics.checkpoints.age import counters
 from forensics.detectors import checkpoint_state
 from forensics.run import endings
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
-from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 EFFECTS = {"optimizer_said_lost": "checkpoints"}  # a symptom of its own, for which there is no detector
 
-_NOT_LOADED = lazy_re(
-    r"(?:could not|couldn.t|cannot|can.t|unable to|failed to|did not|not) (?:find|load|restore|read)(?:ed|ing)?\b.{0,60}\boptimi[sz]er"
-    r"|\boptimi[sz]er(?: states?)?(?: dict)? (?:was |is |were |are )?(?:not (?:found|loaded|restored|saved)|missing)\b|\bno optimi[sz]er states?\b",
-    re.I,
-)
 SETTLED = 5  # steps after a restart from which on a count that went on and one that began anew are told apart
 WORDS = {"optimizer": "optimizer", "scheduler": "schedule"}
 
@@ -56,7 +49,7 @@ def optimizer_not_saved(s: Symptoms) -> Sign:
 
 def optimizer_said_lost(s: Symptoms) -> Sign:
     """A line of a launch that goes on from a checkpoint says that the state of the optimizer was not found or not loaded."""
-    said = [e for e in endings.events(s.run, "warning", "resume") if _NOT_LOADED.search(str(e["text"]))]
+    said = endings.events(s.run, "optimizer_lost")
     if len(s.run.attempts) < 2:
         return does_not_arise("the run was not restarted, so that no state was to be loaded.")
     if not said:

@@ -8,9 +8,6 @@ result or a place in the run, as samples and reports have them.
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
-
 from parsers.lazy_regex import lazy_re
 from parsers.records.json_values import flat
 
@@ -66,8 +63,6 @@ def _pairs(text: str) -> tuple[list[Pair], int]:
 def _of_dict(text: str) -> tuple[list[Pair], int]:
     from parsers.console_format.settings_dicts import literal
 
-    with suppress(ValueError, RecursionError):
-        return list(flat("", json.loads(text))), 0
     document = literal(text)
     return ([], 1) if document is None else (list(flat("", document)), 0)
 

@@ -129,3 +129,11 @@ def test_a_grave_spike_after_a_hundred_harmless_ones_is_told() -> None:
     assert case.verdict == "unhealthy" and any(f.kind == "loss_spike" and (f.first_step or 0) >= 11_790 for f in case.findings)
     note = next(c.note for c in case.checks if c.id == "loss_spike")
     assert note.endswith(f"the gravest {pipeline.SHOWN_PER_DETECTOR} are listed")
+
+
+def test_what_only_looks_like_a_spike_is_not_counted_as_one() -> None:
+    cycle = 0.5 * (1 + np.cos(np.pi * (np.arange(2000) % 500) / 500))
+    loss = (2 * np.exp(-np.arange(2000) / 800) + 0.3) * (1 + 0.25 * cycle) * noisy(2000, 0.01)
+    case = pipeline.analyze_run(run_of({"loss.train": loss, "lr": 1e-3 * cycle}, config={"lr_scheduler": "cosine_with_restarts"}))
+    assert {f.facts.class_ for f in case.findings if f.kind == "loss_spike"} == {"not_a_spike"}
+    assert case.verdict == "healthy" and "spike" not in case.answer
