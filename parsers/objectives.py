@@ -19,7 +19,10 @@ from parsers.names import Meaning
 
 LOSSES = ("loss.train", "loss.eval", "ppl.", "bpb.")  # with one of these nothing else stands for the loss
 _OF_A_SET = lazy_re(r"^(\d+ )?(s )?")  # what is left of "valid_1's" and "validation_0"
-_CUT_OFF = lazy_re(r"(?: \d+(?:\.\d+)?){0,3}(?: [bmp])?$")  # "ndcg 10"; "m ap 50 95 b": overlaps, and Ultralytics' box, mask or pose
+_CUT_OFF = lazy_re(
+    r"(?: at)?(?: \d+(?:\.\d+)?){0,3}(?: [bmp])?$"
+)  # "ndcg 10", "recall at 10"; "m ap 50 95 b": overlaps, and Ultralytics' box, mask or pose
+_WHOLE_OF_GROUP = {"objective", "elbo", "nelbo", "neg elbo", "cost", "criterion"}
 _KINDS = ("whole_falls", "whole_rises", "error_falls", "score_rises")  # best first
 
 
@@ -56,7 +59,9 @@ def objective(tag: str, folder: str = "") -> Objective | None:
     left = _OF_A_SET.sub("", " ".join(w for w in text.replace("/", " ").split() if w not in _noise()))
     core = left if left in _known() else _CUT_OFF.sub("", left)
     if core not in _known():
-        return None
+        core = text.rpartition("/")[2]  # "vae/objective": what a group of tags calls whole
+        if core == text or core not in _WHOLE_OF_GROUP:
+            return None
     rank, kind = _known()[core]
     searched = core in data()["objective"]["ranking"] and not TRAIN.search(text)
     side = "eval" if searched else split(text, folder)
@@ -106,14 +111,23 @@ def stand_ins(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, st
     return judged if terms or any(o.side == "train" for o in taken.values()) else judged | _like_evaluation(meanings, taken)
 
 
+def is_nameless(tag: str) -> bool:
+    """Whether a tag names a set alone: what was measured on it is a loss, or an accuracy."""
+    return words(tag) in data()["objective"]["nameless"]
+
+
 def _nameless(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, str], Objective]:
-    """CatBoost's console names the sets and leaves out the metric, which is the loss where nobody asked for another; its other files have the name."""
+    """Sets without a metric: two side by side, or that of CatBoost's console, which leaves out the metric that its other files have."""
     sets, beside = data()["objective"]["nameless"], set(data()["objective"]["nameless_beside"])
     tags: dict[str, set[str]] = {}
-    for source, tag in meanings:
-        tags.setdefault(source, set()).add(tag)
-    told = {source for source, logged in tags.items() if beside <= logged}
-    return {(s, tag): Objective(len(_known()), sets[tag], False, True) for s, tag in meanings if s in told and tag in sets}
+    for (source, tag), m in meanings.items():
+        if m.name.startswith("other/"):
+            tags.setdefault(source, set()).add(words(tag))
+    told = {
+        source for source, logged in tags.items() if beside <= logged or {sets.get(tag) for tag in logged - beside} >= {"train", "eval"}
+    }
+    found = {(s, tag) for s, tag in meanings if s in told and words(tag) in sets and words(tag) in tags[s]}
+    return {(s, tag): Objective(len(_known()), sets[words(tag)], False, True) for s, tag in found}
 
 
 def _like_evaluation(

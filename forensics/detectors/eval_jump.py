@@ -87,7 +87,7 @@ def _stepped(run: Run, s: Series, *, hits: bool) -> Finding | None:
     x = s.value[rows]
     y, _ = _scaled(x, hits=hits)
     i = _jump(y, hits=hits)
-    if i is None:
+    if i is None or s.step[rows[i + 1]] <= s.step[rows[i]]:  # a loop that counts anew trains another way
         return None
     size = float(y[i + 1] - y[i])
     with_it = 1 if hits and size < 0 else np.sign(size)  # fewer hits go with a higher loss

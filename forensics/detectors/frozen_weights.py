@@ -7,8 +7,8 @@ What it sees
 How it decides
     The first and the last checkpoint that hold the same weights are compared tensor by tensor. Tensors that a checkpoint
     format stores twice count twice. It is a warning where a fifth of all tensors stood still; adapters (LoRA) are frozen on
-    purpose and only noted. Where all weights are equal it is a warning if they are so in every checkpoint and there are three or more:
-    of two, one may be a copy of the other, as where the best weights were put back. The second matrix of an adapter is made as zeros
+    purpose and only noted. Where all weights are equal it is a warning if they are so in every checkpoint and there are three or more,
+    or the evaluation gave one loss three times: of two, one may be a copy of the other, as where the best weights were put back. The second matrix of an adapter is made as zeros
     and leaves them with the first step.
 
 Cannot tell
@@ -25,18 +25,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.checkpoints import run_saves
 from forensics.checkpoints.buffers import adapters
 from forensics.checkpoints.describe import Checkpoint, compare, plain_name
 from forensics.errors import CannotTell
+from forensics.run.series import series
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 NEEDS: list[str] = []
 INPUTS = ["checkpoints"]
 SHARE = 0.2  # of the tensors; not critical: no run of docs/thresholds.md has between 14 and 28 % of them still without intent
+ALIKE = 3  # bound: evaluations with one loss, of which a third lies between two checkpoints or beyond
 _ADAPTER = lazy_re(r"(?i)lora_|adapter|prompt_encoder|ia3_")
 SMALLEST_EFFECT = "one tensor in which no bit moved"
 
@@ -95,9 +99,14 @@ def _all_still(run: Run, a: Checkpoint, b: Checkpoint, rows: list[dict[str, Any]
     names = [r["name"] for r in rows]
     title = f"All {len(rows)} weights are bit for bit the same at step {a.step} and at step {b.step}"
     table = evidence.table("what moved", ["tensor", "moved"], [[n, "no"] for n in names[:40]], run_saves.name(b, run))
-    yield evidence.found(
-        Facts(len(rows), len(rows), 1.0, False, names[:50]), title, (a.step, b.step), "warning" if others else "info", table, key=b.step
-    )
+    severity = "warning" if others or _evaluates_alike(run) else "info"
+    yield evidence.found(Facts(len(rows), len(rows), 1.0, False, names[:50]), title, (a.step, b.step), severity, table, key=b.step)
+
+
+def _evaluates_alike(run: Run) -> bool:
+    """Whether every evaluation gave the same loss to its last digit: two checkpoints alone may be one that was saved twice."""
+    s = series(run, "loss.eval")
+    return s is not None and s.usable.sum() >= ALIKE and bool(np.ptp(s.value[s.usable]) == 0)
 
 
 def pair(found: list[Checkpoint]) -> tuple[Checkpoint, Checkpoint] | None:

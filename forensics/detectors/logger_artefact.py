@@ -13,7 +13,8 @@ How it decides
     the vocabulary times the accumulation steps, or log base 2 of it. *Clipped norm*: the gradient norm never
     exceeds the clipping threshold and often equals it. *Mean of the run*: a second value at a step is the mean of all
     before it; the series goes without it. *Meter*: at even distances the loss is zero, or below its neighbours by one factor while
-    the gradient norm stays where it is: a meter that was read empty, or begun anew and divided by a full window.
+    the gradient norm stays where it is: a meter that was read empty, or begun anew and divided by a full window. Where no loss was
+    logged, two metrics that are zero at the same steps tell the same.
 
 Cannot tell
     Where the gradient norm was not logged and no zeros follow, a filtered NaN looks like a spike of one value.
@@ -35,14 +36,15 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.errors import CannotTell
 from forensics.run import meter_dips, nan_filter, settings
 from forensics.run.endings import events
-from forensics.run.inputs import needed
 from forensics.run.series import Series, series
 from forensics.spikes import excursions, medians
 from parsers.tables import Run
 
-NEEDS = ["loss.train"]
+NEEDS: list[str] = []
+INPUTS = ["metrics"]
 OFF = 4.0  # sigmas that a filtered value must be off its level; statistical: once in 16,000, and the row's gradient norm is NaN besides
 CLOSE, AT_CLIP, CLIPPED = 0.04, 1e-3, 0.1  # of chance level; rounding of logs; share of the rows. Not critical (docs/thresholds.md)
 BITS = 1 / math.log(2)  # unit: bits a nat
@@ -95,7 +97,10 @@ class Clipped(Facts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = needed(run, "loss.train")
+    s = series(run, "loss.train")
+    if s is None:
+        yield from _empty(run)
+        return
     for made in (_filtered, _dropped, _poisoned, _unit, _run_mean, _meter):
         yield from made(run, s)
     yield from _clipped(run)
@@ -239,6 +244,15 @@ def _run_mean(run: Run, s: Series) -> Iterator[Finding]:
         title = f"{s.tag} is logged twice at step {step}: {value:.6g} is the mean over the run, {own:.6g} the step's own"
         shown = evidence.text("the second value", [f"step {step}: {value:.6g}"], run.where(s.source[-1], at))
         yield evidence.found(Facts("run_mean", step), title, (step, step), "info", shown, key=f"{step}-run_mean")
+
+
+def _empty(run: Run) -> Iterator[Finding]:
+    """Where no loss was logged: the metrics that are zero in the same rows. Raises CannotTell where none was logged often enough."""
+    logged = meter_dips.without_loss(run)
+    if not logged:
+        raise CannotTell("loss.train was not logged, nor other metrics often enough")
+    for s in meter_dips.zero_together(run, logged)[:1]:
+        yield from _meter(run, s)
 
 
 def _meter(run: Run, s: Series) -> Iterator[Finding]:

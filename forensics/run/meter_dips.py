@@ -6,13 +6,14 @@ full window is too low by the share that it lacks.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
 from forensics.run.inputs import is_policy
 from forensics.run.robust import ROUNDED, last_digit, robust_sigma
-from forensics.run.series import Floats, Ints, Series, series
+from forensics.run.series import Floats, Ints, Series, names, parts, series
 from forensics.spikes.medians import centred_median
 from parsers.tables import Run
 
@@ -21,6 +22,7 @@ WINDOW = 11  # values: a dip and five on either side
 APART = 4  # bound: logging intervals between two dips, so that most of the neighbours are none
 SIGMAS = 5.0  # statistical: what stands so far off its neighbours is a candidate for a spike, too (forensics.detectors.loss_spike)
 CLEAR = 0.5  # unit: in logs, half of the way down to a dip: no other value comes so low
+LOOKED = 400  # bound: tags of experts and layers are many
 SHARED = 0.25  # bound: of that way; a batch that is easier moves the gradient norm, too (for a squared error by half of the way)
 
 
@@ -62,6 +64,19 @@ def caught_up(run: Run, s: Series) -> list[int]:
     at = at[at + 1 < len(rows)] + 1
     ratio = s.value[rows[at]] / np.maximum(centred_median(s.value[rows], WINDOW)[at], np.finfo(float).tiny)
     return rows[at].tolist() if len(at) >= LEAST and ratio.min() > 1 / CLEAR else []
+
+
+def without_loss(run: Run) -> list[Series]:
+    """The metrics that may show such zeros where no loss was logged: terms of one, and metrics of this team's own."""
+    logged = [p for name in ("loss.aux", *(n for n in names(run, LEAST * APART) if n.startswith("other/"))) for p in parts(run, name)]
+    return [p for p in logged if p.usable.sum() >= LEAST * APART][:LOOKED]
+
+
+def zero_together(run: Run, logged: list[Series]) -> list[Series]:
+    """Those that are exactly zero at even distances and at the same steps as another: one alone may be so by what it measures."""
+    zero = [(s, tuple(s.step[d.rows].tolist())) for s in logged if (d := dips(run, s)) is not None and not d.factor]
+    rows = Counter(steps for _, steps in zero)
+    return [s for s, steps in zero if rows[steps] > 1]
 
 
 def _lowest(x: Floats, ratio: Floats) -> Ints | None:

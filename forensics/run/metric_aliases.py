@@ -18,7 +18,8 @@ from pathlib import Path
 
 from forensics import rules, settings_file
 from forensics.errors import WrongUsage
-from parsers import names, objectives
+from parsers import names, objectives, value_names
+from parsers.name_rules import words
 from parsers.tables import Gap, Run
 
 FILE = settings_file.NAME
@@ -136,7 +137,7 @@ def changes(run: Run, aliases: Aliases) -> list[str]:
     said = {}
     for source, tag in run.meanings:
         before, now = plain[source, tag].name, run.meanings[source, tag].name
-        if before != now:
+        if before != now and words(tag).rpartition("/")[2] not in value_names.EITHER:  # named by their values, here not known
             said[tag] = f"{tag} is read as {_shown(now)}, not as {_shown(before)}"
     return list(said.values())
 

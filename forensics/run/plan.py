@@ -109,7 +109,8 @@ def unit(run: Run) -> str:
     epoch = series(run, "epoch")
     if epoch is not None and len(epoch) > 2 and len(np.unique(epoch.step)) > 2:
         apart = epoch.step - epoch.value
-        return "epoch" if (apart == apart[0]).all() and abs(apart[0]) <= 1 else "step"
+        beyond = last is not None and last > int(epoch.step.max()) + 1  # another file counts on, in steps
+        return "epoch" if (apart == apart[0]).all() and abs(apart[0]) <= 1 and not beyond else "step"
     epochs = [s for s in _of_launch(run, "epochs") if (_whole(s) or 0) > 1]
     counted = reach.distinct(run)
     first = reach.first(run)

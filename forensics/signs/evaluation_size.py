@@ -19,27 +19,9 @@ LASTS = 3  # bound: evaluations on either side; a last one of the whole set is n
 SHARE = 0.05  # relative; bound: times of a tenth of a second that are printed with four digits, and their product with a speed
 _SETS = {*EVALUATION, "held", "heldout", "knn", "probe"}
 _COUNTED = {
-    "n",
-    "num",
-    "count",
-    "size",
-    "total",
-    "samples",
-    "examples",
-    "sequences",
-    "images",
-    "rows",
-    "items",
-    "pairs",
-    "questions",
-    "batches",
-    "token",
-    "tokens",
-    "words",
-    "frames",
-    "utts",
-    "utterances",
-}
+    "n", "num", "count", "size", "total", "samples", "examples", "sequences", "images", "rows", "items", "pairs", "questions", "batches",
+    "token", "tokens", "words", "frames", "utts", "utterances", "users", "queries", "clips", "files", "patients", "subjects", "documents", "episodes",
+}  # fmt: skip
 _SPEEDS = ("samples_per_second", "examples_per_second")
 
 

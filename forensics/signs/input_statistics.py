@@ -1,4 +1,4 @@
-"""What was logged of the inputs themselves: their mean, spread or largest value, beside the loss."""
+"""What was logged of the inputs themselves: their mean, spread or largest value, and the share of their labels, beside the loss."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from forensics.case import Finding
-from forensics.detectors import divergence, level_shift, loss_spike
+from forensics.detectors import divergence, level_shift, loss_spike, train_eval_gap
 from forensics.run.metrics_in_words import worded
 from forensics.run.robust import robust_sigma
+from forensics.run.scores import curve
 from forensics.run.series import Floats, Ints, Series
 from forensics.run.usable_values import interval
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -19,12 +20,13 @@ from parsers.lazy_regex import lazy_re
 from parsers.name_rules import words
 from parsers.tables import Run
 
-NAMED = r"(?:x|inputs?|images?|imgs?|pixels?|waves?|waveforms?|audio)"  # no seconds, counts or activations go by these
+NAMED = r"(?:x|in|inputs?|images?|imgs?|pixels?|waves?|waveforms?|audio)"  # no seconds, counts or activations go by these
 LOOSE = r"(?:feat|feats|features?|data|batch|signals?)"
 STATISTIC = r"(?:mean|std|stddev|absmax|maxabs|max|maximum|min|minimum|rms|var|variance)"
 # Nothing else may stand in the tag: who measures a loss, a gradient, an activation, a time or a held-out set says so
 AROUND = r"(?:abs|train|training|stats?|statistics|raw|step|per|channel|ch|of|the|spec|mel|global|debug|monitor|\d+)"
 INPUTS = rf"^(?=.*\b(?:{NAMED}|{LOOSE})\b)(?=.*\b{STATISTIC}\b)(?:(?:{NAMED}|{LOOSE}|{STATISTIC}|{AROUND})(?:[ /]+|$))+$"
+LABELS = r"^(?:train(?:ing)?[ /])?(?:(?:pos|positive)s?(?: (?:class|label)s?)? (?:rate|share|frac|fraction|ratio)|(?:frac|fraction|share) (?:of )?(?:pos|positive)s?|(?:y|labels?|targets?) (?:mean|std|rate))$"
 _OWN = lazy_re(rf"\b{NAMED}\b")
 _CENTRE_OR_SPREAD = lazy_re(r"\b(?:mean|std|stddev)\b")
 NOT_LOGGED = "no mean, spread or largest value of the inputs was logged."
@@ -39,8 +41,9 @@ BESIDE = 2  # logged intervals between a step of the inputs and that of the loss
 FAR = 10.0  # unit: ten standard deviations of inputs that were scaled as usual, to mean 0 and spread 1
 
 
-def _logged(run: Run) -> tuple[Series, ...]:
-    return tuple(p for p in worded(run, INPUTS) if p.usable.sum() >= LEAST)
+def _logged(run: Run, *, labels: bool = False) -> tuple[Series, ...]:
+    found = (*worded(run, INPUTS), *(worded(run, LABELS) if labels else ()))
+    return tuple(p for p in found if p.usable.sum() >= LEAST)
 
 
 def inputs_absurd_at_spike(s: Symptoms) -> Sign:
@@ -90,27 +93,32 @@ def _within(f: Spike, step: Ints, gap: int, *, begins: bool = False) -> Ints:
 
 
 def inputs_step_with_loss(s: Symptoms) -> Sign:
-    """A statistic of the inputs goes to another level for good where the level of the loss steps or the loss jumps."""
-    logged = _logged(s.run)
-    changes = [f for f in s.of(level_shift.Facts, loss_spike.Facts, divergence.Facts, traps=True) if f.first_step is not None]
+    """A statistic of the inputs or their labels goes to another level for good where the level of the loss steps, the loss jumps, or the evaluation
+    turns for the worse."""
+    logged = _logged(s.run, labels=True)
+    kinds = (level_shift.Facts, loss_spike.Facts, divergence.Facts, train_eval_gap.Facts)
+    changes = [f for f in s.of(*kinds, traps=True) if f.first_step is not None]
     if not logged:
         return cannot_tell(NOT_LOGGED)
     if not changes:
-        return does_not_arise("neither does the level of the loss step nor does the loss jump.")
+        return does_not_arise("neither does the level of the loss step nor does the loss jump, and the evaluation does not turn.")
     for p in logged:
         step, x = p.step[p.usable], p.value[p.usable]
         reach = BESIDE * max(p.interval, interval(s.run))
         for f in changes:
-            if (told := _steps(step, x, *_span(f), reach)) is not None:
+            if (told := _steps(step, x, *_span(s.run, f), reach)) is not None:
                 row, low, high = told
                 text = f"{p.tag} goes from {low:.3g} to {high:.3g} at step {step[row]} and stays there: {f.title[0].lower()}{f.title[1:]}."
                 return seen(text, [f], where=p.place(s.run, int(np.flatnonzero(p.usable)[row])), first=int(step[row]))
     return absent(f"{_told(logged)} on no other level after step {changes[0].first_step}, where the loss changes.", changes[:1])
 
 
-def _span(f: Finding[Any]) -> tuple[int, int]:
-    """First and last step between which the loss comes to its other level."""
+def _span(run: Run, f: Finding[Any]) -> tuple[int, int]:
+    """First and last step between which the loss comes to its other level: of an evaluation, the best and the one behind it."""
     first = int(f.first_step or 0)
+    if isinstance(f.facts, train_eval_gap.Facts):
+        evaluated = curve(run)[0]
+        return first, int(min(evaluated[evaluated > first], default=first))
     return first, max(first, int(getattr(f.facts, "peak", first)))
 
 

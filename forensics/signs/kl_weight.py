@@ -6,13 +6,14 @@ import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from forensics.case import Finding
 from forensics.detectors import divergence, loss_spike
 from forensics.run import settings
 from forensics.run.loss_terms import of_a_loss
 from forensics.run.metrics_in_words import stays_from, together, worded
-from forensics.run.series import Series, series
+from forensics.run.series import Floats, Series, series
 from forensics.signs.other_objectives import A_WEIGHT, HALF, KL_TERM
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
@@ -84,7 +85,7 @@ def _at_one_weight(total: Series, weight: Series, last: int, peak: int | None) -
     """The loss until a step and after it (until a peak), at the weight that stands there; None where it never stood there before, or is no higher
     than at the step. What is minimized at another weight is another loss (arXiv 1903.10145: KL weights in cycles)."""
     step, (x, w) = together(total, weight)
-    after = step > last if peak is None else (step > last) & (step <= peak)
+    after = (step > last) & _high(x, step > last) if peak is None else (step > last) & (step <= peak)
     before = step <= last
     if after.sum() < divergence.FEW or not before.any():
         return None
@@ -95,12 +96,21 @@ def _at_one_weight(total: Series, weight: Series, last: int, peak: int | None) -
     return (float(np.median(levels[0])), float(np.median(levels[1]))) if raised and min(map(len, levels)) >= AT_ONE else None
 
 
+def _high(x: Floats, after: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The upper half of the values behind a step: the loss of a weight in cycles ends low where a cycle begins."""
+    return x >= np.median(x[after]) if after.any() else after
+
+
 def _left_at_weight(total: Series, weight: Series, kl: Series, last: int, peak: int | None) -> float | None:
     """By how much the loss rises from step `last` and before to the steps around `peak` (None: the last ones), had it had the later weight before,
     too: what is minimized at another weight is another loss; infinity where the weight was not raised. None by few values."""
     step, (x, w, k) = together(total, weight, kl)
     before, after = np.flatnonzero(step <= last)[-divergence.FEW :], np.flatnonzero(step > last)
-    after = after[-divergence.FEW :] if peak is None else np.sort(after[np.argsort(np.abs(step[after] - peak))[: divergence.FEW]])
+    after = (
+        after[_high(x, step > last)[after]][-divergence.FEW :]
+        if peak is None
+        else np.sort(after[np.argsort(np.abs(step[after] - peak))[: divergence.FEW]])
+    )
     if len(before) < divergence.FEW or len(after) < divergence.FEW:
         return None
     then, now = float(np.median(w[before])), float(np.median(w[after]))

@@ -154,11 +154,12 @@ def run_mean_logged(s: Symptoms) -> Sign:
 
 
 def loss_dips_at_even_distances(s: Symptoms) -> Sign:
-    """At even distances the loss is zero, or lies below its neighbours by one factor while the gradient norm stays: the meter's doing."""
+    """At even distances the loss is zero, or lies below its neighbours by one factor while the gradient norm stays, or, without a loss, two
+    metrics are zero: the meter's doing."""
     found = _made(s, "meter")
     if found:
         return seen(f"{found[0].title}.", found, first=found[0].facts.step, last=found[0].last_step)
-    loss = series(s.run, "loss.train")
+    loss = series(s.run, "loss.train") or next(iter(meter_dips.without_loss(s.run)), None)
     if loss is None or loss.usable.sum() < meter_dips.LEAST * meter_dips.APART:
         return cannot_tell("the training loss was not logged often enough to show dips at even distances.")
     return absent(f"No dips to one factor come back at even distances in {loss.usable.sum()} values of {loss.tag}.")

@@ -18,9 +18,10 @@ EFFECTS = {
     "rewards_alike_after_leap": "rl.kl",
     "each_step_pays_much": "rl.reward",
 }  # symptoms of their own, for which there is no detector
-ENTROPY_WEIGHT = "ent_coef ent_coeff entropy_coef entropy_coeff entropy_coefficient entropy_weight entropy_beta entropy_cost entropy_bonus entropy_loss_scale"
+ENTROPY_WEIGHT = "ent ent_bonus ent_weight c_ent ent_coef ent_coeff entropy_coef entropy_coeff entropy_coefficient entropy_weight entropy_beta entropy_cost entropy_bonus entropy_loss_scale"
 
 LEAST = 5  # bound: values whose middle two odd ones do not move
+BEYOND_SUMS = 64.0  # unit: the root of 4,096, the largest minibatch of PPO in common recipes, over which a value loss may be summed
 DWARFED = 10.0  # unit: an order of magnitude; rewards of one sign make no discounted return larger than the sum that is logged
 GROWN = 10.0  # unit: an order of magnitude: a value loss that grows so tells of values that run away, not of rewards
 SAME = 1e-3  # relative: logs of three digits and more
@@ -35,9 +36,9 @@ EXPLAINED = 0.05  # of the variance of returns; a value function that says nothi
 
 def value_loss_dwarfs_return(s: Symptoms) -> Sign:
     """From the first updates on, the root of the value loss is ten times as large as any return that was logged, the values explain nothing,
-    and the policy stands still, or its own loss is ten times any return, too: it learns from other rewards than those in the log. A mean
-    squared error of large returns is large, too, so it is held against their size; a value loss that is summed over a batch leaves the
-    loss of the policy small."""
+    and the policy stands still, or its own loss is ten times any return, too, or the root 64 times: it learns from other rewards than those in
+    the log. A mean squared error of large returns is large, too, so it is held against their size; a value loss that is summed over a batch
+    leaves the loss of the policy small."""
     told = {name: _values(s, name) for name in ("rl.loss_value", "rl.loss_policy", "rl.reward", "rl.kl", "rl.clipfrac", "rl.expl_var")}
     value, reward = series(s.run, "rl.loss_value"), told["rl.reward"]
     if value is None or not len(told["rl.loss_value"]) or not len(reward):
@@ -54,9 +55,11 @@ def value_loss_dwarfs_return(s: Symptoms) -> Sign:
     text = f"{text}; an update has a median {' and a median '.join(f'{what} of {x:.2g}' for what, x in moves.items())}"
     explained, policy = (float(np.median(told[n])) if len(told[n]) else None for n in ("rl.expl_var", "rl.loss_policy"))
     too = explained is not None and policy is not None and abs(policy) >= DWARFED * largest
-    if (max(moves.values()) > STILL and not too) or (explained is not None and explained > EXPLAINED):
+    vast = explained is not None and root >= BEYOND_SUMS * largest
+    if (max(moves.values()) > STILL and not too and not vast) or (explained is not None and explained > EXPLAINED):
         return absent(f"{text}: it learns.")
-    how = f"the policy loss is {policy:.3g} in the median, and the values explain nothing" if too else "the policy stands still"
+    nothing = "the values explain nothing"
+    how = f"the policy loss is {policy:.3g} in the median, and {nothing}" if too else nothing if vast else "the policy stands still"
     return seen(f"{text}: {how}.", where=value.place(s.run, int(np.flatnonzero(value.usable)[0])), first=int(value.step[value.usable][0]))
 
 

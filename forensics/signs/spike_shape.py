@@ -179,7 +179,7 @@ def _stretch(s: Symptoms) -> Spike | Sign:
 
 def _heights(s: Symptoms, f: Spike) -> tuple[Floats, int]:
     """(values of a stretch above the level before it, step at which it is over)."""
-    end = f.facts.end if f.facts.end is not None else f.facts.falls_at or f.facts.peak
+    end = f.facts.falls_at or (f.facts.end if f.facts.end is not None else f.facts.peak)  # what is left of it afterwards is recovery
     return heights(s, f, end), end
 
 

@@ -15,8 +15,8 @@ from parsers.records import vocabulary
 _PROOF = 3  # lines that rise: of unrelated numbers every second pair does, and every sixth triple
 _MOST_KINDS = 1000  # kinds of lines that are watched at a time (a bound)
 _BEFORE = {"time", "rank", "epoch", "epochs"}
-# What stands behind a number that begins a line and counts: "50: loss 0.4", "50 train 0.4".
-_ALONE = lazy_re(r"\s?[:|)]\s|\t|\s[A-Za-z_]\w{0,40}\s[-+.\w]{1,30}\s*$")
+# What stands behind a number that begins a line and counts: "50: loss 0.4", "50  train 0.4  test 0.5".
+_ALONE = lazy_re(r"\s?[:|)]\s|\t|(?:\s{1,8}[A-Za-z_][\w@/.]{0,40}(?:\s|[:=]\s?)[ ]{0,8}[-+.\w%]{1,30},?){1,40}\s*$")
 
 Said = tuple[Where, Line]
 

@@ -58,6 +58,12 @@ _TRAINING = {"train", "training", *EVAL}
 _SPEED = lazy_re(rf"(?:{_DONE}|it)/s(?:ec)?|{_EACH}")  # units that say what is measured
 _MOST_NUMBERS = 1000  # a line of more is a printed tensor, not a report
 
+
+def _is_rate(key: str, m: re.Match[str]) -> bool:
+    """``eta 1.00e-04``: no time that is left (parsers/value_names.py)."""
+    return key.lower() == "eta" and ("e-" in m["num"].lower() or m["num"].startswith("0.0")) and not m["unit"]
+
+
 Token = tuple[re.Match[str], str]  # a number, and the text since the one before
 
 
@@ -219,7 +225,11 @@ class _Scan:
         text, explicit = m.string, self.keys[i][2]
         if m["unit"] in {"h", "m"} and _AND_SECONDS.match(text, m.end()):
             return False  # a duration in several units
-        if text[m.end("num") :][:2] == "%|" or is_vector(gap, text[m.end() : m.end() + 200], key) or SKIP.match(key):
+        if (
+            text[m.end("num") :][:2] == "%|"
+            or is_vector(gap, text[m.end() : m.end() + 200], key)
+            or (SKIP.match(key) and not _is_rate(key, m))
+        ):
             return False
         if len(key) > 80 or len(key.split()) > 7 or not re.search("[A-Za-zθϑ∇]", key):
             return False

@@ -38,7 +38,7 @@ _PREFIX = lazy_re(
     r"|[IWE](?= [\w/]+\.cc:\d+\])"
     r"|\[?[\w./-]*\.(?:py|cc|cpp|cu)(?::\d+)?(?::[\w<>]+)?\]?(?::|(?=\s))"
     r"|\[?(?:__main__|root|[A-Za-z]\w*\.\w[\w.]*|mmengine|mmdet|mmseg|mmcls)\](?=\s*[\[-])"
-    r"|(?P<place>[A-Za-z_][\w.]*+:(?:<[A-Za-z_]\w*+>|[A-Za-z_][\w.<>]*+):\d+)(?= +- )"  # loguru: __main__:<module>:22 - text
+    r"|(?P<place>[A-Za-z_][\w.]*+:(?:(?:<[A-Za-z_]\w*+>|[A-Za-z_][\w.<>]*+):)?\d+)(?= +- )"  # loguru: __main__:<module>:22 - text
     r"|(?P<name>__main__|root|(?!\S*(?:Error|Exception|Interrupt|Exit|Failed|Expired)\b)[A-Za-z_]+(?:\.[A-Za-z_]\w*)+"
     r"|mm\w+|nanotron)(?= *[-:|])"
     rf"|[A-Za-z_][^\s\[\]]*(?= - {_LEVEL} - )"  # logging's %(name)s - %(levelname)s - %(message)s

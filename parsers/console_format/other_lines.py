@@ -134,9 +134,9 @@ class Words:
         found = printed_settings.dotted(text, True) if self.dotted else None
         return found if found and found[0] in self.dotted else None
 
-    def stated(self, n: int, body: str) -> bool:
+    def stated(self, n: int, body: str, started: bool) -> bool:
         """A line that says of itself that it lists settings: what it names is no measurement, "steps" is the plan."""
-        pairs = printed_settings.stated(body) if "=" in body or ":" in body or " train" in f" {body[:10].lower()}" else []
+        pairs = printed_settings.stated(body, started=started) if "=" in body or ":" in body or " train" in f" {body[:10].lower()}" else []
         for key, value in pairs:
             self.rows.config(key, value, at=n)
         return bool(pairs)
@@ -186,6 +186,14 @@ class Words:
         for key, value, at in pairs:
             self.rows.config(key, value, at=at)
         return estimator is not None or any(isinstance(value, bool) for _, value, _ in pairs)
+
+    def printed_again(self, n: int, body: str) -> bool:
+        """A dictionary of settings that begins as one of an earlier launch did, once training has begun."""
+        if not self.dictionary.goes_on(body):
+            return False
+        for key, value, at in self.dictionary.feed(n, body):
+            self.rows.config(key, value, at=at)
+        return True
 
     def program(self, n: int, text: str) -> bool:
         """Source code that the log quotes; three such lines close together begin a listing."""

@@ -116,14 +116,15 @@ def namespace(text: str) -> Iterator[tuple[str, object]]:
         yield from pairs if len(pairs) > 1 else []
 
 
-def stated(text: str) -> list[tuple[str, object]]:
-    """``config: steps=800 lr=0.003``: a line that says of itself that it lists settings, or shows it by a switch, and holds nothing else."""
+def stated(text: str, *, started: bool = True) -> list[tuple[str, object]]:
+    """``config: steps=800 lr=0.003``: a line that says of itself that it lists settings, or shows it by a switch, and holds nothing else; before
+    training ``started`` also one that names settings alone (`listed`), without a place in the run."""
     if len(text) > 20_000:
         return []
     if (m := _PATIENCE.match(text)) is not None:
         return [("early_stopping_rounds", value_of(m[1]))]
     if (m := _STATED.match(text)) is None:
-        return _with_switches(text)
+        return _with_switches(text) or ([] if started else _placeless(listed(text)))
     pairs = only_pairs(text[m.end() :])
     return pairs if len(pairs) > 1 else []
 
@@ -138,9 +139,13 @@ def _with_switches(text: str) -> list[tuple[str, object]]:
     """``use_gpu: True, batch_size: 32, epochs: 20``: a switch among at least three, and no place of a run: "epochs" is the plan."""
     if "True" not in text and "False" not in text:
         return []
-    pairs = listed(text)
-    keys = {vocabulary.plain(key) for key, _ in pairs}
-    return pairs if any(isinstance(value, bool) for _, value in pairs) and not keys & PLACES else []
+    pairs = _placeless(listed(text))
+    return pairs if any(isinstance(value, bool) for _, value in pairs) else []
+
+
+def _placeless(pairs: list[tuple[str, object]]) -> list[tuple[str, object]]:
+    """The settings of a line that names no place of a run; none of another line."""
+    return [] if {vocabulary.plain(key) for key, _ in pairs} & PLACES else pairs
 
 
 def command(text: str) -> Iterator[tuple[str, object]]:

@@ -67,6 +67,8 @@ class Reader:
             if self._history(where, body) or self.words.printed_dict(place >> 20, body):
                 return
             self.words.listed(place >> 20, text, body)
+        elif self.words.printed_again(place >> 20, body):
+            return
         if not self._other(where, front, torn):
             self._said(where, self.words.without_ids(place >> 20, text, where.rank), body, torn)
 
@@ -76,7 +78,7 @@ class Reader:
         if (
             words.traceback(where, text, body, self.measured.now.step)
             or words.arguments(n, text)
-            or words.stated(n, body)
+            or words.stated(n, body, self.measured.started)
             or words.program(n, text)
         ):
             return True

@@ -27,7 +27,16 @@ class SettingsDict:
 
     def __init__(self) -> None:
         self._first = self._depth = self._size = 0
+        self._begins = ""
         self._lines: list[str] = []
+        self._beginnings: set[str] = set()  # of the dictionaries before
+
+    def goes_on(self, body: str) -> bool:
+        """Is a dictionary being printed, or does one begin as one before did? The next launch prints its settings, too."""
+        if self._lines or "{" not in body or not self._beginnings:
+            return bool(self._lines)
+        m = _OPENS.search(body[: _MAX_BEFORE + 40])
+        return m is not None and m[0] in self._beginnings
 
     def feed(self, n: int, body: str) -> list[Pair]:
         """Takes a line of a log that has not begun to train."""
@@ -35,7 +44,7 @@ class SettingsDict:
             m = _OPENS.search(body[: _MAX_BEFORE + 40])
             if m is None or m.start() > _MAX_BEFORE:
                 return []
-            self._first, body = n, body[m.start() :]
+            self._first, self._begins, body = n, m[0], body[m.start() :]
             self._depth = self._size = 0
         bare = _QUOTED.sub("", body)
         self._depth += bare.count("{") - bare.count("}")
@@ -44,7 +53,10 @@ class SettingsDict:
         if self._depth > 0 and len(self._lines) < _MAX_LINES and self._size < _MAX_TEXT:
             return []
         lines, self._lines = self._lines, []
-        return self._settings(lines) if self._depth <= 0 and self._size < _MAX_TEXT else []
+        found = self._settings(lines) if self._depth <= 0 and self._size < _MAX_TEXT else []
+        if found and self._begins.strip("{ \t\n"):  # pprint may leave a bare bracket
+            self._beginnings.add(self._begins)
+        return found
 
     def _settings(self, lines: list[str]) -> list[Pair]:
         text = "\n".join(lines)

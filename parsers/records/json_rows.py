@@ -82,6 +82,7 @@ class Log(Gathered):
         if part.steps is not None or part.epochs is not None or part.samples or not table:
             return False
         kind = next((str(table[names[n]][0]).lower() for n in v.EVENT_KEYS if n in names and names[n] in table), "")
+        kind = v.LAST_PART.split(kind)[-1]  # "fit.start"
         texts = sum(isinstance(c[0], (str, dict)) for c in table.values())
         early = not self.has_steps and len(part.at) == 1 and not names.keys() & set(v.MESSAGE_KEYS) and kind == ""
         if not (kind in v.HEADER_WORDS or (early and texts and (texts * 2 >= len(table) or names.keys() & v.CONFIG_KEYS))):
@@ -167,7 +168,7 @@ def _by_mode(shape: tuple[str, ...], rows: Sequence[Row], at: Sequence[int]) -> 
     marks = [k for k in shape if plain(k) in v.MODE_KEYS]
     words: dict[str, list[int]] = {}
     for i, row in enumerate(rows if marks else ()):
-        word = next((row[k] for k in marks if isinstance(row[k], str) and v.EVALUATION.fullmatch(row[k])), "")
+        word = next((m[1] for k in marks if isinstance(row[k], str) and (m := v.EVALUATION.fullmatch(row[k]))), "")
         words.setdefault(word, []).append(i)
     if len(words) < 2:
         yield next(iter(words), ""), rows, at

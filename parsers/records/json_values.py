@@ -21,10 +21,30 @@ from parsers.records.parts import MISSING, Floats, Ints, Samples
 from parsers.records.vocabulary import SAMPLE_LIST, SAMPLE_ONE, SHARD, SHARD_ALONE, last
 
 STEP_HOLDERS = {"info", "meta", "state", "progress", "counters", "train", "trainer", "data", "payload", "metrics", "metric"}
-MODE_KEYS = ("mode", "split", "phase", "stage", "subset", "partition", "event", "type", "kind")
-EVALUATION = lazy_re(rf"(?i)(?:{'|'.join(vocabulary.EVALUATION)})(?:[_ ]?(?:step|epoch|end|loss))?")
+MODE_KEYS = (
+    "mode",
+    "split",
+    "phase",
+    "stage",
+    "subset",
+    "partition",
+    "set",
+    "part",
+    "loop",
+    "what",
+    "event",
+    "evt",
+    "ev",
+    "event_type",
+    "type",
+    "kind",
+)
+EVALUATION = lazy_re(
+    rf"(?i)(?:(?:fit|train|training|model|run|epoch|loop)[._/:-])?((?:{'|'.join(vocabulary.EVALUATION)})(?:[_ ]?(?:step|epoch|end|loss))?)(?:[._/:-](?:end|done|epoch|result|results|metrics|finished))?"
+)
+LAST_PART = lazy_re(r"[._/:-]+")
 MESSAGE_KEYS = ("message", "msg", "text", "log_message", "event_message")
-EVENT_KEYS = ("event", "type", "kind", "event_type", "status")
+EVENT_KEYS = ("event", "evt", "ev", "type", "kind", "event_type", "status")
 RESUMED_FROM = lazy_re(
     r"(?i)(?:resume[ds]?|restor(?:e|ed)|load(?:ed)?)_?from(?:_?(?:checkpoint|ckpt|path|step))?"
 )  # a launch that says so of itself

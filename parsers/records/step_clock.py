@@ -1,7 +1,8 @@
 """Which step each row of a log belongs to, once the whole file is known. A helper, no parser.
 
 Rows without a step, in a file that has steps, keep no step; a row that has an epoch takes the last step logged
-before it. A file without any step counts whole epochs, else rows (from 0). And what logs do with steps (MMCV and
+before it. A file without any step counts whole epochs, else the key of every row that counts under a name of one letter or the like,
+else rows (from 0). And what logs do with steps (MMCV and
 MMEngine logger hooks, read from their source):
 
 * ``iter`` or ``batch`` starts again with every epoch: step = epochs before * length of an epoch + iter. The length
@@ -20,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsers.records.parts import MISSING, Floats, Ints, Part
-from parsers.records.vocabulary import EPOCH_STEPS, THROUGH_THE_RUN
+from parsers.records.vocabulary import EPOCH_STEPS, LAST_RESORT, THROUGH_THE_RUN, plain
 
 _FIT = 2.0**63
+_COUNTS = 5  # bound: rows by which a key of one letter shows that it counts
 
 
 def place(parts: list[Part], fill: bool) -> Iterator[str]:
@@ -117,7 +119,7 @@ def _epoch_length(steps: Ints, epochs: NDArray[np.float64]) -> int:
 
 
 def _number(parts: list[Part]) -> Iterator[str]:
-    """No step in the whole file: whole epochs, else the number of the row."""
+    """No step in the whole file: whole epochs, else a counter of every row, else the number of the row."""
     epochs = np.concatenate([p.epochs for p in parts if p.epochs is not None] or [np.zeros(0)])
     finite = epochs[np.isfinite(epochs)]
     whole = len(epochs) == sum(len(p.at) for p in parts) and not np.isinf(epochs).any() and bool((finite == np.floor(finite)).all())
@@ -128,6 +130,37 @@ def _number(parts: list[Part]) -> Iterator[str]:
             part.steps = np.where(fits, np.where(fits, part.epochs, 0).astype(np.int64), MISSING)
         yield EPOCH_STEPS
         return
+    if (tag := _counter(parts)) is not None:
+        for part in parts:
+            part.steps = _of(part, tag).astype(np.int64)
+            part.columns = [c for c in part.columns if _bare(part, c[0]) != tag]
+        yield f"steps are those of {tag!r}, which every row counts up"
+        return
     rows = np.unique(np.concatenate([p.at for p in parts])) if parts else np.zeros(0, np.int64)
     for part in parts:
         part.steps = np.searchsorted(rows, part.at)
+
+
+def _counter(parts: list[Part]) -> str | None:
+    """The key that all rows have and that counts up through the file: whole numbers that seldom fall, and mostly rise by one amount."""
+    named = [{_bare(p, tag) for tag, where, _ in p.columns if where is None} for p in parts]
+    names = {t for t in set.intersection(*named) if plain(t) in LAST_RESORT} if parts else set()
+    for tag in sorted(names, key=lambda t: LAST_RESORT.index(plain(t))):
+        order = np.argsort(np.concatenate([p.at for p in parts]), kind="stable")
+        x = np.concatenate([_of(p, tag) for p in parts])[order]
+        if len(x) < _COUNTS or not np.isfinite(x).all() or (x != np.floor(x)).any() or np.abs(x).max() >= _FIT:
+            continue
+        moves = np.diff(x)
+        rises = moves[moves > 0]
+        if (moves < 0).sum() * 4 <= len(moves) and len(rises) and np.unique(rises, return_counts=True)[1].max() * 2 >= len(rises):
+            return tag
+    return None
+
+
+def _bare(part: Part, tag: str) -> str:
+    """A tag without the word of an evaluation that its rows were given."""
+    return tag.removeprefix(f"{part.evaluation}/") if part.evaluation else tag
+
+
+def _of(part: Part, tag: str) -> Floats:
+    return next(values for t, _, values in part.columns if _bare(part, t) == tag)

@@ -15,7 +15,7 @@ from parsers.lazy_regex import lazy_re
 
 # Optimizer steps come before environment steps, and those before Ray's training_iteration, as Ray's own TensorBoard logger has it
 # (ray/tune/logger/tensorboardx.py: ``result.get(TIMESTEPS_TOTAL) or result[TRAINING_ITERATION]``).
-_UPDATES = ("n_updates", "updates", "update")
+_UPDATES = ("n_updates", "updates", "update", "upd")
 BATCH_NUMBER = ("batch", "batch_idx", "batch_index", "batch_nb", "batch_num", "minibatch", "mini_batch", "batch_id")
 STEP = (
     "trainer/global_step", "global_step", "train/global_step", "training/global_step", "global_step/max_steps", "global_steps",
@@ -39,8 +39,8 @@ THROUGH_THE_RUN = frozenset(
      "current_steps", "optimizer_step", "opt_step", "num_updates"}
 )  # fmt: skip
 
-# In a table without any other axis, where it grows in whole numbers. Rows of JSON have such keys for too many other things.
-LAST_RESORT = ("episode", "episodes", "game", "rollout", "round", "generation", "tick", "t", "x", "i", "n", "index", "idx", "", "unnamed:_0")  # fmt: skip
+# In a table without any other axis, where it grows in whole numbers.
+LAST_RESORT = ("episode", "episodes", "game", "rollout", "round", "generation", "tick", "t", "x", "i", "n", "k", "s", "u", "index", "idx", "", "unnamed:_0")  # fmt: skip
 # In a console line that names no other step, where it rises from line to line.
 COUNTED = frozenset({*BATCH_NUMBER, *_UPDATES, *LAST_RESORT[:7]})
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from parsers import arrow, frameworks, names, objectives
+from parsers import arrow, frameworks, names, objectives, value_names
 from parsers.records.vocabulary import EPOCH_STEPS
 from parsers.runs import attempts, duplicates, epoch_files, launches
 from parsers.tables import SCHEMAS, Gap, Run, Source, empty, run_of
@@ -162,14 +162,19 @@ def _named(metrics: pa.Table, framework: str | None, overrides: dict[str, str]) 
         known = names.meanings(mine, framework=framework, folder=folder, overrides=overrides)
         meanings.update({(path, t): meaning for t, meaning in known.items()})
         logged_in.append(logged)
+    for path, t in value_names.candidates(meanings):
+        first, last = spans[paths.index(path)]
+        found = value_names.told(t, arrow.values(metrics["value"].slice(first, last - first))[tag[first:last] == tags.index(t)])
+        if found is not None:
+            meanings[path, t] = found
     meanings |= objectives.stand_ins(meanings)
     named = [(logged, [meanings[path, tags[i]].name for i in logged.tolist()]) for path, logged in zip(paths, logged_in, strict=True)]
-    distinct = sorted({name for _, found in named for name in found})
+    distinct = sorted({name for _, called in named for name in called})
     code = {name: i for i, name in enumerate(distinct)}
     picked = np.empty(len(tag), np.int32)
-    for (logged, found), (first, last) in zip(named, spans, strict=True):
+    for (logged, called), (first, last) in zip(named, spans, strict=True):
         lookup = np.zeros(len(tags), np.int32)
-        lookup[logged] = [code[name] for name in found]
+        lookup[logged] = [code[name] for name in called]
         for i in range(first, last, arrow.BLOCK):  # the codes of a block become indices of eight bytes each
             j = min(i + arrow.BLOCK, last)
             np.take(lookup, tag[i:j], out=picked[i:j], mode="clip")  # "raise" would copy

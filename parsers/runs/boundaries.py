@@ -75,7 +75,8 @@ def boundaries(clock: Clock, source: str, said: list[Line], launches: list[float
     ``resumed``: `resumes`."""
     pauses = np.diff(clock.time)
     known = pauses[np.isfinite(pauses)]
-    usual = float(np.median(known)) if len(known) else None
+    whole = bool((clock.time == np.floor(clock.time)).all())  # a log of whole seconds shows pauses of one where there are none
+    usual = max(float(np.median(known)), float(whole)) if len(known) else None
     mine = sorted((x for x in said if x.source == source and x.at is not None), key=lambda x: x.at or 0)
     file = _File(clock, source, mine, pauses, usual)
     found = dict(_back(file)) | dict(_told(file)) | dict(_launched(file, launches))
@@ -90,7 +91,7 @@ class _File:
     source: str
     said: list[Line]  # in the file, in its order
     pauses: NDArray[np.float64]  # seconds from each row to the next
-    usual: float | None  # the median of them; None without a clock
+    usual: float | None  # the median of them, a second at least where the clock tells no less; None without a clock
 
     def paused(self, row: int) -> bool:
         return self.usual is not None and bool(self.pauses[row - 1] > _PAUSE * self.usual)

@@ -196,3 +196,13 @@ def test_a_little_more_loss_with_as_many_hits_is_told(
     more = {"val_acc": every(10, hits)} if hits else {}
     run = read(write(tmp_path / "r", 500, loss=lambda i: 2 * math.exp(-i / 60), val_loss=up, **more))  # type: ignore[arg-type]
     assert only(list(train_eval_gap.detect(run))).severity == severity
+
+
+def test_a_loop_that_counts_anew_is_no_other_evaluation(tmp_path: Path) -> None:
+    """A second loop of a notebook goes on with another rate, or without augmentation."""
+    lines = [
+        f"{i:2d}  train {1.6 + scatter(i):.4f}   test {1.05 + scatter(i + 1):.4f}   acc {0.86 + scatter(i) / 10:.3f}" for i in range(20)
+    ]
+    lines += [f"{i:2d}  train {0.8 / (1 + i):.4f}   test {0.32 / (1 + i / 4):.4f}   acc {0.93 + i / 400:.3f}" for i in range(8)]
+    (tmp_path / "out.log").write_text("\n".join(lines) + "\n")
+    assert not [f for f in eval_jump.detect(read(tmp_path)) if f.severity != "info"]

@@ -190,3 +190,9 @@ def test_evaluations_say_what_differences_they_can_tell(tmp_path: Path) -> None:
     assert "items" not in str(plain)
     assert "of 400 items, two models have to differ by" in str(told("items", {"eval_samples": 400}))
     assert not [f for f in facts.facts(run(tmp_path / "none", steps(300))) if f["what"].startswith("scatter of")]
+
+
+def test_epochs_of_a_table_beside_a_log_of_steps_are_not_the_unit(tmp_path: Path) -> None:
+    (tmp_path / "history.csv").write_text("epoch,mse_tr\n" + "".join(f"{e},{1 / e}\n" for e in range(1, 19)))
+    (tmp_path / "fit.log").write_text("".join(f"it {10 * i} mse={1 / i:.4f} |g|=0.5\n" for i in range(1, 91)))
+    assert plan.unit(forensics.read(str(tmp_path))) == "step"

@@ -21,6 +21,14 @@ def test_weights_that_no_step_moved(steps: tuple[int, ...], severity: str, tmp_p
     assert [(f["severity"], f["facts"]["still"], f["steps"]) for f in found] == [(severity, 2, [steps[0], steps[-1]])]
 
 
+@pytest.mark.parametrize(("last", "severity"), [(1.372, "warning"), (1.371, "info")])
+def test_of_two_checkpoints_the_evaluation_says_that_none_is_a_copy(last: float, severity: str, tmp_path: Path) -> None:
+    for step in (100, 200):
+        _save_weights(tmp_path, step, {"a.weight": torch.ones(4, 4), "b.weight": torch.ones(4, 4)})
+    held = {100: {"eval_loss": 1.372}, 200: {"eval_loss": 1.372}, 300: {"eval_loss": last}}
+    assert [f["severity"] for f in _frozen(tmp_path, held)] == [severity]
+
+
 def test_weights_that_were_put_back(tmp_path: Path) -> None:
     for step, value in ((100, 1.0), (200, 2.0), (300, 1.0)):  # the best ones, saved again at the end
         _save_weights(tmp_path, step, {"a.weight": torch.full((4, 4), value), "b.weight": torch.ones(4, 4) * value})
@@ -40,6 +48,6 @@ def _save_weights(folder: Path, step: int, weights: dict[str, Any]) -> None:
     torch.save(weights, home / "pytorch_model.bin")
 
 
-def _frozen(folder: Path) -> list[dict[str, Any]]:
-    rows = [{"step": i, "loss": 2.0 + 0.01 * (i % 7)} for i in range(1, 301)]
+def _frozen(folder: Path, held: dict[int, dict[str, float]] | None = None) -> list[dict[str, Any]]:
+    rows = [{"step": i, "loss": 2.0 + 0.01 * (i % 7), **(held or {}).get(i, {})} for i in range(1, 301)]
     return [f for f in forensics.analyze(str(make(folder, rows))).to_json()["findings"] if f["kind"] == "frozen_weights"]

@@ -9,6 +9,7 @@ import pytest
 
 from forensics.case import Finding
 from forensics.detectors import logger_artefact, loss_spike
+from forensics.errors import CannotTell
 from forensics.run import nan_filter
 from forensics.run.series import series
 from parsers.tables import Run
@@ -146,3 +147,16 @@ def test_zeros_of_a_loss_near_the_last_digit_are_no_meter() -> None:
     x = np.round(noisy(160, 0.03) / 500, 3)
     x[DIPS] = 0
     assert "meter" not in found(run_of({"loss.train": x}, interval=10))
+
+
+def emptied(*tags: str, **other: np.ndarray) -> Run:
+    x = noisy(160, 0.03)
+    x[DIPS] = 0
+    return run_of({**{tag: x * (1 + i) for i, tag in enumerate(tags)}, **other}, interval=10)
+
+
+def test_without_a_loss_two_metrics_that_are_zero_together_are_a_meter() -> None:
+    assert found(emptied("other/D(x)", "other/D(G(z))"))["meter"].facts.count == 8
+    assert not found(emptied("other/D(x)", **{"other/hits": noisy(160, 0.03)}))  # one alone may be so by what it measures
+    with pytest.raises(CannotTell, match="not logged"):
+        found(emptied("rl.len"))

@@ -362,3 +362,25 @@ def test_a_loss_of_whole_sequences_is_not_bounded_by_a_guess(tmp_path: Path, bes
     else:
         with pytest.raises(CannotTell, match=f"beside {beside}"):
             list(initial_loss.detect(made))
+
+
+SETS = "{i:2d}  train {a:.4f}   test {b:.4f}\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "judged"), [(2.3, 0.1, True), (0.9, 0.2, True), (2.3, 400.0, True), (0.1, 0.95, False), (11.0, 93.0, False)]
+)
+def test_sets_without_a_metric_are_losses_unless_they_rise_as_hits_do(first: float, last: float, judged: bool, tmp_path: Path) -> None:
+    values = [first + (last - first) * i / 29 for i in range(30)]
+    (tmp_path / "out.log").write_text("".join(SETS.format(i=i, a=v, b=1.02 * v) for i, v in enumerate(values)))
+    r = forensics.read(str(tmp_path))
+    if judged:
+        assert inputs.loss_of(r).tag == "train"
+    else:
+        with pytest.raises(CannotTell, match="names no metric"):
+            inputs.loss_of(r)
+
+
+def test_a_set_alone_is_no_loss(tmp_path: Path) -> None:
+    (tmp_path / "out.log").write_text("".join(f"step {i} train: {2.3 / (i + 1)} pixels: {i}.5\n" for i in range(30)))
+    assert series(forensics.read(str(tmp_path)), "loss.train") is None

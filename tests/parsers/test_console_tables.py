@@ -97,6 +97,8 @@ COUNTED = {
     "epoch 0 batch {n} mse {v} (15.9 ms/batch)": "mse",
     "{n}:\tlearn: {v}\tbest: 0.3 ({n})\tremaining: 9.2s": "learn",
     "Generation {n}: best {v}, mean 0.2": "best",
+    "{n:2d}  train {v:.4f}   test 2.3002   acc 0.091": "train",
+    "{n} loss={v} lr=0.1": "loss",
 }
 
 

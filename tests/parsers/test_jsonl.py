@@ -327,3 +327,35 @@ def test_a_total_that_never_changes_is_the_plan_and_no_step(tmp_path: Path) -> N
     assert curve(found, "loss") == [(100 * i, 1.0) for i in range(1, 4)]
     found = read(tmp_path / "b.jsonl", [{"total_timesteps": 2048 * i, "loss": 1.0} for i in range(1, 4)])
     assert curve(found, "loss") == [(2048 * i, 1.0) for i in range(1, 4)]
+
+
+def test_a_key_of_one_letter_that_every_row_counts_up_is_the_step(tmp_path: Path) -> None:
+    rows = [{"s": 5 * i, "nll": 4.5 - i / 10, "gnorm": 0.5} for i in range(1, 21)]
+    rows[10:10] = [{"s": 50, "heldout_nll": 4.1}]
+    found = read(tmp_path / "m.jsonl", rows)
+    assert curve(found, "nll")[-1] == (100, 2.5) and curve(found, "heldout_nll") == [(50, 4.1)]
+    assert any("'s'" in n for n in found.notes)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [{"n": [3, 9, 1, 7, 2, 8][i % 6], "loss": 2.0 - i / 20} for i in range(12)],  # goes up and down
+        [{"n": 7, "loss": 2.0 - i / 20} for i in range(12)],  # stands still
+        [{"n": i * i, "loss": 2.0 - i / 20} for i in range(12)],  # rises by no one amount
+        [{"n": 2 * i, "loss": 2.0} if i % 2 else {"loss": 2.0} for i in range(12)],  # not in every row
+        [{"epoch": i, "n": 64 * i, "loss": 2.0} for i in range(12)],  # the epoch is the step
+    ],
+)
+def test_other_keys_of_one_letter_are_no_step(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    found = read(tmp_path / "m.jsonl", rows)
+    assert sorted(s for s, _ in curve(found, "loss") if s is not None) == list(range(12))
+
+
+def test_rows_say_in_parts_of_a_word_that_they_are_an_evaluation_or_a_header(tmp_path: Path) -> None:
+    rows: list[Any] = [{"evt": "fit.start", "model": "mlp", "rate": 0.001, "n_steps": 1500}]
+    rows += [{"evt": "fit.step", "n": 10 * i, "bce": 0.7 - i / 100} for i in range(1, 9)]
+    rows += [{"evt": "fit.valid", "n": 80, "bce": 0.71, "auc": 0.8}]
+    found = read(tmp_path / "events.jsonl", rows)
+    assert {c["key"] for c in found.config} >= {"rate", "n_steps"}
+    assert curve(found, "valid/bce") == [(80, 0.71)] and curve(found, "bce")[-1] == (80, 0.62)

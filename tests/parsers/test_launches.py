@@ -74,6 +74,15 @@ def test_a_checkpoint_that_is_loaded_is_no_restart_by_itself(tmp_path: Path, sai
     assert attempts(run) == [[0, 89]]
 
 
+def test_whole_seconds_are_no_pauses(tmp_path: Path) -> None:
+    """Rows of a few milliseconds each: the second in which a job ended had begun before."""
+    lines = [f"[19:04:{10 + s // 40:02d}] iter {s}/420 loss={loss(s):.4f}" for s in range(1, 200)]
+    end = "slurmstepd: error: *** JOB 48377 ON gpu00 CANCELLED AT 2026-11-26T19:04:14 DUE TO TIME LIMIT ***"
+    write(tmp_path, slurm_dot_out="\n".join(["Job 48377 starting on gpu00 at Thu Nov 26 19:04:10 2026", *lines, end]))
+    (run,) = parsers.read_all(tmp_path)
+    assert attempts(run) == [[1, 199]]
+
+
 def test_a_counter_that_is_set_back_each_epoch_starts_nothing(tmp_path: Path) -> None:
     text = "".join(rows(range(50), seed=epoch, epoch=epoch) for epoch in range(3))
     write(tmp_path, log_dot_jsonl=text)

@@ -63,6 +63,7 @@ def told(tmp_path: Path, head: str, training: str = TRAINING) -> dict[str, objec
         ),
         ("alphabet 15 glyphs + blank, 2000 lines, adam lr=0.002", {"optimizer": "adam", "lr": 0.002}),
         ("2 ranks, 1800 molecules each, batch 32/rank, Adam 1e-3", {"optimizer": "Adam", "lr": 0.001}),
+        ("PPO reach-v2  lr=0.0015 gamma=0.95 epochs=4 minibatch=256 ent=-0.4", {"lr": 0.0015, "epochs": 4, "ent": -0.4}),
         ("we train with SGD (learning rate 0.1) on 4 devices", {"optimizer": "SGD", "lr": 0.1}),
         ("AMP: float16, static loss scale 65536", {"mixed_precision": "float16", "static_loss_scale": 65536.0}),
         ("running with bf16 autocast", {"mixed_precision": "bf16"}),
@@ -137,3 +138,19 @@ def test_dots_below_their_heading_are_read_once(tmp_path: Path) -> None:
     rows = "  lr ......... 0.1\n  seed ....... 1\n  optimizer .. adam\n"
     (tmp_path / "train.log").write_text(f"----- arguments -----\n{rows}----- end of arguments -----\n{TRAINING}")
     assert forensics.read(str(tmp_path)).tables["config"]["key"].to_pylist() == ["lr", "seed", "optimizer"]
+
+
+def test_settings_before_training_are_no_measurement(tmp_path: Path) -> None:
+    told(tmp_path, "PPO reach-v2  lr=0.0015 gamma=0.95 epochs=4 minibatch=256 ent=-0.4")
+    assert set(forensics.read(str(tmp_path)).tables["metrics"]["tag"].to_pylist()) == {"loss"}
+
+
+def test_a_dictionary_of_settings_is_read_at_each_launch(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(
+        f'cfg {{"eta": 0.003, "drop": 0.0, "total": 80}}\n{TRAINING}##### launch 2 #####\n'
+        f'cfg {{"eta": 0.003, "drop": 0.35, "total": 80}}\nresumed from step 39\n'
+        + "".join(f'step {i} loss {3 - 0.01 * i:.4f} {{"a": 1}}\n' for i in range(40, 80))
+    )
+    config = forensics.read(str(tmp_path)).tables["config"].to_pylist()
+    assert [c["value"] for c in config if c["key"] == "drop"] == ["0.0", "0.35"]
+    assert not [c for c in config if c["key"] == "a"]

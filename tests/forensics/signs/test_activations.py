@@ -26,6 +26,8 @@ NOISE = np.random.default_rng(3).standard_normal(60)
         ({"other/act/frac_active_h0": 0 * ONE}, "seen", "seen"),
         ({"other/relu1/share of alive units": 0.03 * ONE}, "absent", "seen"),
         ({"other/act/frac_active_h0": 0.5 * ONE}, "absent", "absent"),
+        ({"other/relu_on/conv2": 0 * ONE}, "seen", "seen"),
+        ({"other/relu_on/conv2": 0.4 * ONE}, "absent", "absent"),
         ({"other/act/frac_active_h0": 50 * ONE}, "cannot tell", "cannot tell"),  # per cent, or a count
         ({"act.active": 0 * ONE}, "seen", "cannot tell"),
         ({"act.active": np.append(0.01, 0 * ONE[1:])}, "cannot tell", "cannot tell"),  # a code may be sparse on purpose

@@ -28,6 +28,7 @@ def by_speed(n: Any, tag: str = "eval") -> dict[str, Any]:
         {"other/knn_n": FEWER},
         {"other/val/num_samples": FEWER},
         {"other/eval_batches": FEWER},
+        {"other/eval_users": FEWER},
         {"other/valid n_token": FEWER},
         by_speed(FEWER),
     ],

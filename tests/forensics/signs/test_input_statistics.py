@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from forensics.detectors import level_shift, loss_spike
+from forensics.detectors import level_shift, loss_spike, train_eval_gap
 from forensics.errors import CannotTell
 from forensics.run.series import Floats
 from forensics.signs import input_statistics as I
@@ -30,7 +30,7 @@ def at(x: Floats, *steps: int) -> Floats:
 
 def symptoms(run: Run) -> Symptoms:
     found = []
-    for detector in (loss_spike, level_shift):
+    for detector in (loss_spike, level_shift, train_eval_gap):
         try:
             found += detector.detect(run)
         except CannotTell:
@@ -111,3 +111,18 @@ def test_a_long_tag_takes_no_time() -> None:
     began = time.monotonic()
     I.inputs_far_from_unit(symptoms(run_of({"loss.train": LOSS, "other/" + "max_abs_x_mean_" * 40 + "!": MEAN})))
     assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("tag", "labels", "state"),
+    [
+        ("pos_rate", 0.4 + 0.02 * RNG.standard_normal(N) + 0.5 * (T >= 200), SEEN),
+        ("label_mean", 0.4 + 0.02 * RNG.standard_normal(N), ABSENT),
+        ("pos_rate", 0.4 + 0.02 * RNG.standard_normal(N) + 0.5 * (T >= 90), ABSENT),  # long before the evaluation turns
+        ("true_positive_rate", 0.4 + 0.5 * (T >= 200), CANNOT_TELL),  # what the model does
+    ],
+)
+def test_labels_that_step_where_the_evaluation_turns(tag: str, labels: Floats, state: str) -> None:
+    held = np.where(T % 20 == 19, np.where(T < 200, LOSS + 0.1, LOSS + 0.1 + (T - 180) / 200), np.nan)
+    run = run_of({"loss.train": LOSS, "loss.eval": held, f"other/{tag}": labels})
+    assert I.inputs_step_with_loss(symptoms(run)).state == state

@@ -86,6 +86,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (at_once.evaluation_nan_and_back, "seen", {"loss.train": LOSS, "loss.eval": bad(LOSS, slice(20, 22), np.nan)}, {}),
     (at_once.evaluation_nan_and_back, "absent", {"loss.train": LOSS, "loss.eval": bad(LOSS, slice(20, None), np.nan)}, {}),
     (at_once.evaluation_nan_and_back, "absent", {"loss.train": LOSS, "loss.eval": LOSS}, {}),
+    (at_once.evaluation_nan_and_back, "seen", {"loss.train": LOSS, "other/heldout/kld": bad(LOSS, slice(20, 22), np.inf)}, {}),
+    (at_once.evaluation_nan_and_back, "cannot tell", {"loss.train": LOSS, "other/kld": bad(LOSS, slice(20, 22), np.inf)}, {}),
     (at_once.evaluation_nan_and_back, "cannot tell", {"loss.train": LOSS}, {}),
     (at_once.gradient_nan_at_first_step, "seen", {"loss.train": SECOND, "grad.norm": NO_NORM}, {}),
     (at_once.gradient_nan_at_first_step, "absent", {"loss.train": LOSS, "grad.norm": bad(NORM, slice(0, 4), np.inf)}, {}),

@@ -31,7 +31,7 @@ SCALED = {
     "rl.clipfrac": 0 * ONE,
     "rl.expl_var": 1e-5 * ONE,
 }  # by 1000
-MOVES = SCALED | {"rl.loss_value": 4.7e6 * ONE, "rl.kl": 0.002 * ONE, "rl.clipfrac": 0.016 * ONE}
+MOVES = SCALED | {"rl.loss_value": 2e6 * ONE, "rl.kl": 0.002 * ONE, "rl.clipfrac": 0.016 * ONE}
 LEAPT = {"rl.zero_std": np.where(T < 10, 0.0, 1.0), "rl.kl": np.where(T < 10, 1.5 * T, 2.7)}
 RIGHT = np.where(T < 50, 0.95, 0.05)
 
@@ -53,6 +53,7 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (P.value_loss_exploded, "cannot tell", {"rl.reward": GROWS}, {}),
     (U.entropy_penalized, "seen", {"rl.entropy": -0.7 * ONE + 0.005 * T}, {"config": {"ent_coef": -0.4}}),
     (U.entropy_penalized, "seen", {"rl.entropy": 1 - GROWS}, {"config": {"entropy_coeff": -0.01}}),  # of continuous actions
+    (U.entropy_penalized, "seen", {"rl.entropy": 0.7 * FADES}, {"config": {"ent": -0.4}}),
     (U.entropy_penalized, "absent", {"rl.entropy": -0.7 * ONE + 0.005 * T}, {"config": {"ent_coef": 0.01}}),  # a task that is solved
     (U.entropy_penalized, "absent", {"rl.entropy": -0.7 * ONE}, {"config": {"ent_coef": -1e-6}}),
     (U.entropy_penalized, "cannot tell", {"rl.entropy": -0.7 * ONE}, {"config": {"ent_coef": "auto"}}),
@@ -70,9 +71,11 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (
         U.value_loss_dwarfs_return,
         "absent",
-        SCALED | {"rl.kl": 0.005 * ONE, "rl.clipfrac": 0.1 * ONE},
+        SCALED | {"rl.loss_value": 1e6 * ONE, "rl.kl": 0.005 * ONE, "rl.clipfrac": 0.1 * ONE},
         {},
     ),  # the loss is a sum over the batch
+    (U.value_loss_dwarfs_return, "seen", MOVES | {"rl.loss_value": 9e8 * ONE, "rl.expl_var": 1e-6 * ONE}, {}),  # more than any sum
+    (U.value_loss_dwarfs_return, "absent", MOVES | {"rl.loss_value": 9e8 * ONE, "rl.expl_var": 0.4 * ONE}, {}),
     (U.value_loss_dwarfs_return, "seen", MOVES | {"rl.loss_policy": -2100 * ONE}, {}),
     (U.value_loss_dwarfs_return, "absent", MOVES | {"rl.loss_policy": -0.02 * ONE}, {}),  # advantages are normalized
     (U.value_loss_dwarfs_return, "absent", MOVES | {"rl.loss_policy": -20 * ONE}, {}),  # advantages of the size of the returns
@@ -235,6 +238,15 @@ def test_a_cycle_costs_reconstruction_too(worse: float) -> None:
     run = run_of({"loss.train": x, "other/beta": weight, "other/kl": 3 + 0 * weight})
     found = tuple(f for f in divergence.detect(run))
     assert found and K.kl_weight_lifts_loss(Symptoms(run, found)).state == ("absent" if worse else "seen")
+
+
+def test_a_cycle_that_begins_anew_at_the_end_is_no_lower_weight() -> None:
+    t = np.arange(195)
+    weight = np.where(t < 190, np.clip((t % 64) / 40, 0, 1), 0)
+    x = 20 + 10 * np.exp(-t / 20) + 5 * weight + noisy(195, 0.01)
+    run = run_of({"loss.train": x, "other/beta": weight, "other/kl": 3 + 0 * weight})
+    found = tuple(f for f in divergence.detect(run))
+    assert found and K.kl_weight_lifts_loss(Symptoms(run, found)).state == "seen"
 
 
 @pytest.mark.parametrize("name", ["kl_w", "kl_weight", "lambda_kl", "kld_coef", "beta"])

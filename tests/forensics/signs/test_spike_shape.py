@@ -30,6 +30,7 @@ ONE = raised(300, [4.0])
 MANY = raised(500, [4.0], raised(400, [4.0], raised(200, [3.0], raised(250, [5.0], raised(450, [3.5], ONE)))))
 SLOW = raised(300, 5 * np.exp(-np.arange(200) / 25))
 STEP = raised(300, np.full(40, 3.0))  # a stretch that begins and ends at once
+HEALS = raised(300, np.concatenate([np.full(12, 8.0), 0.8 * np.exp(-np.arange(40) / 10)]))  # and what it broke is learnt again
 CLIMBS = raised(300, np.concatenate([np.linspace(0.2, 3, 30), 3 * np.exp(-np.arange(120) / 20)]))
 STAYS = raised(300, 6 * np.exp(-np.arange(300) / 150))
 LAST = raised(N - 2, [4.0, 4.2])
@@ -62,6 +63,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Floats]] = [
     (S.spike_long, "cannot tell", STAYS),
     (S.stretch_stays_high, "seen", STEP),
     (S.stretch_stays_high, "absent", ONE),
+    (S.stretch_stays_high, "seen", HEALS),
+    (S.stretch_ends_at_once, "seen", HEALS),
     (S.stretch_ends_at_once, "seen", STEP),
     (S.stretch_ends_at_once, "absent", SLOW),
     (S.stretch_ends_at_once, "cannot tell", ONE),

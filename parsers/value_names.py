@@ -1,0 +1,36 @@
+"""Names that stand for two things, told apart by their values: ``eta`` is the time left or the learning rate, ``scale`` anything or that of a loss.
+
+An estimate of the time left is in seconds, minutes or hours, mostly above one; a learning rate is seldom above one and never above ten.
+Scalers of mixed precision begin at a power of two and multiply by two or halve: PyTorch's ``GradScaler``, Apex, DeepSpeed, Megatron-LM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from parsers.name_rules import words
+from parsers.names import Meaning, meaning
+
+EITHER = {"eta": "learning rate", "scale": "loss scale", "scaler": "loss scale"}  # words of a tag -> those of what it is by its values
+_LEAST_SCALE = 128.0  # bound: scales begin at 2^16 or above; smaller powers of two may be any factor
+_MOST_RATE = 1.0  # unit: parameters move by no more than their gradient
+
+
+def candidates(meanings: Mapping[tuple[str, str], Meaning]) -> list[tuple[str, str]]:
+    """The tags that values are asked about, by source."""
+    return [key for key, m in meanings.items() if m.name.startswith(("other/", "axis/")) and words(key[1]).rpartition("/")[2] in EITHER]
+
+
+def told(tag: str, values: NDArray[np.float64]) -> Meaning | None:
+    """What a tag of `EITHER` means by its values; None where they do not tell."""
+    x, is_now = values[np.isfinite(values)], EITHER[words(tag).rpartition("/")[2]]
+    if not len(x) or x.min() < 0 or not x.max():
+        return None
+    if is_now == "learning rate":
+        return meaning(is_now) if x.max() <= _MOST_RATE and (x != np.floor(x)).any() else None
+    positive = x[x > 0]
+    whole_powers = bool((np.frexp(positive)[0] == 0.5).all())
+    return meaning(is_now) if whole_powers and positive.max() >= _LEAST_SCALE else None
