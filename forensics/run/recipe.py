@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from forensics.detectors import lr_schedule
 from forensics.run import settings
 from forensics.run.once import once
@@ -62,8 +64,17 @@ def recipe(run: Run) -> Recipe:
     sgd = optimizer is not None and "sgd" in str(optimizer.value).lower()
     attention = run.framework in LANGUAGE or settings.setting(run, "heads") is not None or series(run, "attn.max_logit") is not None
     width = settings.number(run, "width")
-    usual = SGD if sgd else of_width(width) if attention and width else ADAM
+    usual = sgd_rate(run) if sgd else of_width(width) if attention and width else ADAM
     return Recipe(shape.peak if shape else settings.number(run, "lr"), usual, _warmup(run, shape), attention, sgd, _clip(run))
+
+
+def sgd_rate(run: Run) -> float:
+    """The usual rate of SGD. Where gradients are clipped to less than they usually are, a step is the rate times the clip, whatever the gradient: the
+    rate that makes the usual step is as many times larger."""
+    clip, norm = _clip(run), series(run, "grad.norm")
+    if not clip or norm is None or not norm.usable.any():
+        return SGD
+    return SGD * max(float(np.median(norm.value[norm.usable])) / clip, 1.0)
 
 
 def _warmup(run: Run, shape: lr_schedule.Shape | None) -> float | None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from forensics.run import settings
 from forensics.run.once import once
-from forensics.run.recipe import ADAM, SGD, of_width, recipe
+from forensics.run.recipe import ADAM, SGD, of_width, recipe, sgd_rate
 from forensics.run.settings import Setting
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
@@ -138,7 +138,7 @@ def usual(run: Run) -> Usual:
     if tuned(run):
         return Usual(None, None, "the model was trained before (config), and no usual rate is known for tuning it")
     if kind == "sgd":
-        return Usual(SGD, SGD)
+        return Usual(SGD, sgd_rate(run))
     if attention is False:
         return Usual(ADAM, ADAM)
     if attention and width and width > 0:

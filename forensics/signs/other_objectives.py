@@ -24,10 +24,12 @@ RIGHT, WRONG, BEFORE, AFTER = 0.7, 0.3, 10, 5  # share of pairs in the right ord
 LN2, PRINTED = math.log(2), 1e-4  # as a log rounds to four digits
 NO_PAIRS = "the accuracy of preferences was not logged."
 
-DISCRIMINATOR = r"^(?=.*\b(d|disc|dis|discriminator)\b)(?=.*\b(loss|losses|err|l)\b)(?!.*\b(g|gen|generator|real|fake|gp|penalty|reg)\b)"
+DISCRIMINATOR = (
+    r"^(?=.*\b(d|disc|dis|discriminator|critic)\b)(?=.*\b(loss|losses|err|l)\b)(?!.*\b(g|gen|generator|real|fake|gp|penalty|reg)\b)"
+)
 ON_REAL, ON_FAKE = (
-    r"^d x$|^d[ /]real$|\b(out d real|d real (prob|mean|score))$|^real (prob|score)$",
-    r"^d g ?z( ?1)?$|^d[ /]fake$|\b(out d fake|d fake (prob|mean|score))$|^fake (prob|score)$",
+    r"^d x$|^d[ /]real$|^p real$|\b(out d real|d real (prob|mean|score))$|^real (prob|score)$",
+    r"^d g ?z( ?1)?$|^d[ /]fake$|^p fake$|\b(out d fake|d fake (prob|mean|score))$|^fake (prob|score)$",
 )
 LOSS_ON_REAL, LOSS_ON_FAKE = (
     rf"^(?=.*\b(loss|losses|err|l)\b)(?=.*\b(d|disc|dis|discriminator)\b)(?=.*\b{half}\b)(?!.*\b(g|gen|generator|gp|penalty|prob|acc)\b)"

@@ -7,8 +7,9 @@ names; the first two wait for the third. Lines that name a step, or stand right 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from parsers.console_format.line_prefix import Line, Where, whole
+from parsers.console_format.line_prefix import Field, Line, Where, whole
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
@@ -16,7 +17,7 @@ _PROOF = 3  # lines that rise: of unrelated numbers every second pair does, and 
 _MOST_KINDS = 1000  # kinds of lines that are watched at a time (a bound)
 _BEFORE = {"time", "rank", "epoch", "epochs"}
 # What stands behind a number that begins a line and counts: "50: loss 0.4", "50  train 0.4  test 0.5".
-_ALONE = lazy_re(r"\s?[:|)]\s|\t|(?:\s{1,8}[A-Za-z_][\w@/.]{0,40}(?:\s|[:=]\s?)[ ]{0,8}[-+.\w%]{1,30},?){1,40}\s*$")
+_ALONE = lazy_re(r"\s?[:|)]\s|\t|(?:\s{1,8}(?!(?i:nan|inf)\b)[A-Za-z_][\w@/.]{0,40}(?:\s|[:=]\s?)[ ]{0,8}[-+.\w%]{1,30},?){1,40}\s*$")
 
 Said = tuple[Where, Line]
 
@@ -69,20 +70,46 @@ class Counters:
 
 
 def _counter(line: Line) -> int | None:
-    """Which field may count: the first of the line that is neither clock nor epoch, by its word or where it stands."""
+    """Which field may count: the first of the line that is neither clock nor epoch, by its word or where it stands; or an epoch with nothing but
+    words and numbers behind it."""
     if line.bar or line.braces or line.has("step") or line.has("it"):
         return None
     i = next((i for i, f in enumerate(line.fields) if f.role not in _BEFORE and f.tag != "clock"), None)
     if i is None or not line.text[line.fields[i].start : line.fields[i].end].isdigit():
-        return None
+        return _bare_epoch(line)
     f = line.fields[i]
     word = f.tag.split()[-1].lower() if f.tag else ""
     begins = not word and not line.text[line.body : f.start].strip() and _ALONE.match(line.text, f.end) is not None
-    return i if begins or word in vocabulary.COUNTED else None
+    letter = bool(word) and word in vocabulary.LAST_RESORT and _begins(line, f)  # "s=20 xent=2.03"
+    return i if begins or letter or word in vocabulary.COUNTED else _bare_epoch(line)
+
+
+def _bare_epoch(line: Line) -> int | None:
+    """The epoch of ``ep 3  fit 0.52  val 0.48``: in front of two measurements or more, of which one has a fraction."""
+    told = [(i, f) for i, f in enumerate(line.fields) if f.role not in ("time", "rank")]
+    if len(told) < 3 or told[0][1].role != "epoch" or any(f.role != "metric" for _, f in told[1:]):
+        return None
+    i, epoch = told[0]
+    fields, text = [f for _, f in told], line.text
+    named = all(_names(text[a.end : b.start], b.tag) for a, b in pairwise(fields))
+    return i if named and _begins(line, epoch) and any("." in text[f.start : f.end] for f in fields[1:]) else None
+
+
+def _names(gap: str, tag: str) -> bool:
+    """Does nothing stand between two numbers but the unit of the first and the name of the second?"""
+    words = gap.strip(" ,;|:=").split()
+    return len(words) <= 2 and words[-1:] == [tag]
+
+
+def _begins(line: Line, f: Field) -> bool:
+    """Does the line begin with this number and its word, but for the name of who logs it (``seqtag: s=20``)?"""
+    front = line.text[line.body : f.start].strip(" =[(|#")
+    return front.rpartition(": ")[2].strip(" :").lower() == f.tag.lower()
 
 
 def _stepped(where: Where, line: Line) -> Said:
     i = _counter(line)
     if i is not None:
-        line.fields[i], line.counted = line.fields[i]._replace(role="step"), True
+        role = "epoch" if line.fields[i].role == "epoch" else "step"
+        line.fields[i], line.counted = line.fields[i]._replace(role=role), True
     return where, line

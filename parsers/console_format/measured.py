@@ -129,7 +129,7 @@ class Measured:
             return self._heading(n, line, parts, body)
         if self._listing(n) and not (stepped and _COUNTED.match(body)):
             return False
-        if not stepped and ("epoch" not in parts or not (whole_row(line) or any(STRONG.search(t) for t, _ in metrics))):
+        if not stepped and ("epoch" not in parts or not (whole_row(line) or line.counted or any(STRONG.search(t) for t, _ in metrics))):
             return self._stepless(where, line, metrics)
         if body.startswith("Train Epoch:") and parts.get("total", 0) > 5000:
             self.notes["steps of 'Train Epoch: e [i/n]' lines count as these lines do, in samples"] = None

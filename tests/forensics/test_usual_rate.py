@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from forensics.run.usual_rate import family, usual
@@ -28,3 +29,11 @@ def test_settings_that_only_adam_has_name_it(config: dict[str, Any], kind: str |
 def test_a_mixer_has_no_attention() -> None:
     found = usual(run_of({"loss.train": noisy(20, 0.01)}, config={"b2": 0.999, "model": "mixer_s"}))
     assert found.low == found.high == 1e-3
+
+
+@pytest.mark.parametrize(("clip", "norm", "high"), [(0.02, 0.4, 2.0), (1.0, 0.4, 0.1), (None, 0.4, 0.1)])
+def test_a_clip_below_the_gradient_raises_what_is_usual_for_sgd(clip: float | None, norm: float, high: float) -> None:
+    config = {"optimizer": "sgd", **({"clip": clip} if clip else {})}
+    found = usual(run_of({"loss.train": noisy(20, 0.01), "grad.norm": np.full(20, norm)}, config=config))
+    assert found.low == 0.1
+    assert found.high == pytest.approx(high)

@@ -99,6 +99,9 @@ COUNTED = {
     "Generation {n}: best {v}, mean 0.2": "best",
     "{n:2d}  train {v:.4f}   test 2.3002   acc 0.091": "train",
     "{n} loss={v} lr=0.1": "loss",
+    "s={n} xent={v} gn=0.19": "xent",
+    "2026-11-26 21:17:53,183 [rank1] INFO seqtag: s={n} xent={v} step_ms=220.5": "xent",
+    "ep {n:3d}   fit {v:.4f}   spread 0.8225   rss 422 MB": "fit",
 }
 
 
@@ -115,6 +118,12 @@ def test_a_counter_that_does_not_rise_is_none(tmp_path: Path) -> None:
     found = series(tmp_path, "".join(f"batch {n} loss: {v}\n" for n, v in ((64, 2.0), (64, 1.5), (32, 1.0), (64, 0.5))))
     assert all(step is None for rows in found.values() for step, _ in rows)
     assert [v for _, v in found["loss"]] == [2.0, 1.5, 1.0, 0.5]
+
+
+@pytest.mark.parametrize("line", ["epoch {n} took 12.5 s and 3 retries", "epoch {n} sent 3 files", "p={n} xent 0.5"])
+def test_an_epoch_in_a_sentence_measures_nothing(tmp_path: Path, line: str) -> None:
+    found = series(tmp_path, "".join(line.format(n=n) + "\n" for n in range(8)))
+    assert not [step for rows in found.values() for step, _ in rows if step is not None]
 
 
 def test_batches_count_within_the_epoch_above_them(tmp_path: Path) -> None:

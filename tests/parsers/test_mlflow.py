@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from forensics.run import seed_group
-from parsers import read_all
+from parsers import claimants, name_of, read_all
 from parsers.formats import mlflow_files, mlflow_sqlite
 from parsers.tables import HEAD_BYTES, Gap, Note, run_of, table_of
 
@@ -264,3 +264,10 @@ def test_each_run_of_a_file_store_keeps_its_own_parameters(tmp_path: Path) -> No
     seeds = [[json.loads(r["value"]) for r in run.tables["config"].to_pylist() if r["key"] == "seed"] for run in runs]
     assert sorted(seeds) == [["1"], ["2"], ["3"]]
     assert seed_group.are_seeds(runs)
+
+
+def test_values_that_are_not_numbers_are_no_console_log(tmp_path: Path) -> None:
+    path = tmp_path / RUN / "metrics" / "neg_elbo"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(f"{1795727438449 + 20 * i} nan {10 * i}\n" for i in range(30)))
+    assert [name_of(p) for p in claimants(path, path.read_bytes()[:HEAD_BYTES])] == ["mlflow_files"]
