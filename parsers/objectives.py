@@ -103,7 +103,8 @@ def stand_ins(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, st
     if not found:
         return {}
     trained = {o.rank for o in found.values() if o.side == "train"}
-    best = min(found.values(), key=lambda o: (not o.whole, o.rank not in trained, o.rank)).rank
+    named = {o.rank for key, o in found.items() if o.side == "train" and TRAIN.search(words(key[1]))}  # a bare "RMSE" may be of either set
+    best = min(found.values(), key=lambda o: (not o.whole, o.rank not in named, o.rank not in trained, o.rank)).rank
     taken = {key: o for key, o in found.items() if o.rank == best}
     rivals = sorted({key[1] for key in found.keys() - taken.keys()})
     beside = f"; {', '.join(rivals[:3])} {'is' if len(rivals) == 1 else 'are'} not" if rivals else ""

@@ -12,8 +12,8 @@ How it decides
     gradient norm or evaluation loss stay finite: one NaN in a running average. *Unit*: the first loss is ln of
     the vocabulary times the accumulation steps, or log base 2 of it. *Clipped norm*: the gradient norm never
     exceeds the clipping threshold and often equals it. *Mean of the run*: a second value at a step is the mean of all
-    before it; the series goes without it. *Meter*: at even distances the loss is zero, or below its neighbours by one factor while
-    the gradient norm stays where it is: a meter that was read empty, or begun anew and divided by a full window. Where no loss was
+    before it; the series goes without it. *Meter*: at even distances the loss is zero, or off its neighbours by one factor while
+    the gradient norm stays where it is: a meter that was read empty, or begun anew and divided by a full window, or a sum. Where no loss was
     logged, two metrics that are zero at the same steps tell the same.
 
 Cannot tell
@@ -258,7 +258,8 @@ def _empty(run: Run) -> Iterator[Finding]:
 def _meter(run: Run, s: Series) -> Iterator[Finding]:
     if found := meter_dips.dips(run, s):
         first, last = int(found.rows[0]), int(found.rows[-1])
-        reads = f"reads {found.factor:.2g} of its neighbours" if found.factor else f"is exactly zero, between values of {found.level:.3g},"
+        times = f"{found.factor:.3g} times its neighbours" if found.factor > 1 else f"{found.factor:.2g} of its neighbours"
+        reads = f"reads {times}" if found.factor else f"is exactly zero, between values of {found.level:.3g},"
         title = f"{s.tag} {reads} every {found.apart} steps from step {s.step[first]} on ({len(found.rows)} times)"
         facts = Rows("meter", int(s.step[first]), int(s.step[last]), len(found.rows))
         yield _finding(run, s, (first, last), facts, title, "warning", f"{s.value[first]:.4g}")

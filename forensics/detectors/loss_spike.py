@@ -111,7 +111,7 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
             return
         raise CannotTell(f"only {len(s)} values of {s.tag} were logged")
     length = planned_steps(run) or int(s.step.max() - s.step.min())
-    made, means = {*logger_artefact.rows_made(run, s), *meter_dips.caught_up(run, s)}, epoch_means.few_make_it(run, s)
+    made, means = {*logger_artefact.rows_made(run, s), *meter_dips.lifted(run, s)}, epoch_means.few_make_it(run, s)
     for h in histories(s):
         judged = [j for j in judge(h.step, h.value, length) if j.at.start >= h.first and _on_one_count(h, j)]
         alike, rare = throughout.like_each(h.y, [j.at for j in judged]), sum(j.kind == "fast" for j in judged) <= RARE

@@ -5,7 +5,7 @@ What it sees
 
 How it decides
     A step of the rate by more than half, and by 2 % of its peak, within one logging interval is a jump; the first values of a warmup, its even stairs, the even
-    way up of a cycle, the drops of a step schedule and jumps that come again at regular distances, or back to the peak and down the same way (warm restarts)
+    way up of a cycle, the drops of a step schedule, values that were all taken before one period earlier, and jumps that come again at regular distances, or back to the peak and down the same way (warm restarts)
     are schedule: two jumps from low to the same height suffice where the distances agree as well as the logged steps can
     tell. A jump at the beginning of a new attempt (or of one that only a silence tells, or a rate that is cut off on its way
     down and begins again with its first values, a warmup among them or a line that tells of a loaded checkpoint beside them) is
@@ -37,6 +37,8 @@ from parsers.tables import Run
 NEEDS = ["lr"]
 # of the row before; of the peak. Measured: at 0.7 of JUMP two more faulty runs, at 1.4 one less, healthy alike (docs/thresholds.md)
 JUMP, SHARE = 1.5, 0.02
+SAME = 0.95  # share of the values that a cycle takes again; bound: one of twenty may be a corner between two logged steps
+MOVES = 0.5  # bound: of its values, from one to the next; half of a period that is seen again
 REGULAR = 0.1  # distances of warm restarts agree this well; not critical: logs that miss every tenth row still do (docs/thresholds.md)
 LOW = 0.4  # of the peak: from below this a warm restart comes; measured: at 0.56 one of 15 faulty runs is lost (docs/thresholds.md)
 HEIGHT = 0.1  # of the peak; bound: six rows of a cycle or more show its top, and a cosine loses 7 % in its first sixth
@@ -88,17 +90,26 @@ def restarts(s: Series) -> list[int]:
 def _restarts(s: Series, inside: list[int]) -> list[int]:
     if len(inside) >= 3 and _regular(s.step[inside]):
         return inside  # cosine with warm restarts, cyclic
-    again = {*_periodic(s, inside), *_alike(s, inside), *_triangles(s, inside)}
+    again = {*_periodic(s, inside), *_repeats(s, inside), *_triangles(s, inside)}
     cycles = [i for i in inside if i in again or _cycle(s, i)]
     return [i for i in inside if i in cycles or any(_same_jump(s, c, i) for c in cycles)]
 
 
-def _alike(s: Series, inside: list[int]) -> list[int]:
-    """All jumps, where each comes again from the same rate to the same at regular distances: a cycle that is logged by epoch climbs in several."""
-    groups: dict[tuple[float, float], list[int]] = {}
-    for i in inside:
-        groups.setdefault((float(f"{s.value[i - 1]:.2g}"), float(f"{s.value[i]:.2g}")), []).append(i)
-    return inside if all(len(rows) >= 3 and _regular(s.step[rows]) for rows in groups.values()) else []
+def _repeats(s: Series, inside: list[int]) -> list[int]:
+    """All jumps, where each comes again one period later or was made one earlier, by a rate that never rests and goes up and down through the same values
+    over and over: a cycle of any shape."""
+    x, n = s.value, len(s)
+    if not inside or np.ptp(np.diff(s.step)) > 0 or not np.isfinite(x).all() or (np.diff(x) != 0).mean() < MOVES:
+        return []
+    turns = int((np.diff(np.sign(np.diff(x))) != 0).sum())
+    near, i = HEIGHT * np.abs(x), inside[0]
+    alike = np.flatnonzero((np.abs(x[1:] - x[i]) <= near[i]) & (np.abs(x[:-1] - x[i - 1]) <= near[i - 1])) + 1
+    for p in sorted({abs(i - j) for j in alike.tolist()} - {0, 1}):
+        again = np.abs(x[p:] - x[:-p]) <= near[:-p]
+        once = turns <= 2 * (n / p + 1)  # a top and a bottom each
+        if once and len(again) >= MOVES * p and again.mean() >= SAME and all(j >= p or j + p < n for j in inside):
+            return inside
+    return []
 
 
 def _triangles(s: Series, inside: list[int]) -> list[int]:

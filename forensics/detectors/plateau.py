@@ -11,7 +11,8 @@ How it decides
     says how near the loss is to ln(their number). It fires, too, when an accuracy does not rise while the loss does not fall,
     or is the same at each evaluation; and when a loss that began as high as guessing fell at once to some level and evaluation
     and training have stood there since, at more than half of the first loss.
-    It is for information where a trained model goes on, or where more pairs of answers are in the right order at the end.
+    It is for information where a trained model goes on, or where more pairs of answers are in the right order at the end, or a score of held-out
+    data is clear of what knowing nothing gives.
     A loss stands still since the first tenth of the run from which on no tenth lies apart from another by 1 %, nor by more than the noise of
     their medians, at least for the second half; where that noise leaves room for 15 % nothing is said.
 
@@ -37,7 +38,8 @@ from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.evaluations import evaluations, guessing, shares
 from forensics.run.inputs import RISING, finite_objective, surviving
-from forensics.run.robust import error_of_median, noise_by_steps
+from forensics.run.robust import error_of_median, noise_by_steps, robust_sigma
+from forensics.run.scores import scores
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.spikes.visible import MARGIN
 from parsers.loss_names import is_likelihood
@@ -54,6 +56,7 @@ ROOM = 0.15  # measured: with two standard errors of the fall; less than what he
 NEAR_CHANCE = 0.05  # of ln(classes); not critical: decides what is told, no finding (docs/thresholds.md)
 EVALUATIONS, STANDS = 4, 0.01  # statistical: four in a row without a rise, once in 24 by chance; unit: 1 % is the third digit of a loss
 POINTS, HALF = 0.02, 0.5  # statistical: two standard errors of 600 samples' accuracy; bound: who is right more often does not guess
+CLEAR, NOISES = 0.05, 3.0  # unit: of a score, one pair of twenty more in the right order; statistical: chance does it once in 700
 RANKED = 0.1  # unit: ten pairs of a hundred more in the right order
 TWO = math.log(2)  # bound: nats; nobody guesses among fewer than two
 UNTRAINED = math.log(75.2)  # paper: nats a token; the worst of GPT-2's smallest model on text it never saw (Radford 2019, table 3)
@@ -136,7 +139,12 @@ def _never_learned(run: Run) -> Iterator[Finding]:
     facts = Facts(first, last, best, fall, chance, at_chance)
     begin, end = int(s.step[rows[0]]), int(s.step[rows[-1]])
     shown = evidence.window(s, begin, end, title=s.tag, where=s.place(run, rows[0]), margin=0)
-    trained = (begin > 0.1 * end and begin > int(s.step[rows[1]]) - begin) or _is_trained(run, s, first, chance) or _ranks_better(run)
+    trained = (
+        (begin > 0.1 * end and begin > int(s.step[rows[1]]) - begin)
+        or _is_trained(run, s, first, chance)
+        or _ranks_better(run)
+        or _predicts(run)
+    )
     yield evidence.on_rows(s, (rows[0], rows[-1]), facts, title, "info" if trained else "warning", shown)
 
 
@@ -181,6 +189,18 @@ def _ranks_better(run: Run) -> bool:
         return False
     gain = float(np.median(x[-LEVEL:]) - np.median(x[:LEVEL]))
     return gain >= max(RANKED, MARGIN * math.sqrt(2) * error_of_median(noise_by_steps(x), LEVEL))
+
+
+def _predicts(run: Run) -> bool:
+    """Whether a score of held-out data (an AUC, a correlation) stands clear of what knowing nothing gives: of rare events and of noise a loss falls by
+    little, whatever was learnt."""
+    for score in scores(run):
+        late = score.value[len(score.value) // 2 :]
+        if score.rises and score.guess is not None and len(late) >= LEVEL:
+            over = float(np.median(late)) - score.guess
+            if over >= CLEAR and over > NOISES * robust_sigma(late):
+                return True
+    return False
 
 
 def _accuracy(run: Run, s: Series, rows: Ints, fall: float) -> str | None:

@@ -6,10 +6,11 @@ What it sees
 How it decides
     Compares the first values of the new attempt with those of the old one at the same steps; where no step was logged twice,
     with the last values before (downwards: with the line through them). A difference of more than five standard errors of the local noise and 1 % is a break:
-    upwards, with the steps it takes to decay, downwards (data seen before), or none.
+    upwards, with the steps it takes to decay, downwards (data seen before), or none. In a log of five to nine values before the restart, as by epoch,
+    the first value behind it has to be half as high again as the highest of the last three.
 
 Cannot tell
-    With fewer than ten values before the restart, or three after it.
+    With fewer than five values before the restart, or three after it.
 
 Folklore
     "Training resumes with increased loss despite checkpoint loading" (transformers#33336): moments lost. "Loss is lower
@@ -18,6 +19,7 @@ Folklore
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -37,6 +39,10 @@ from parsers.tables import Run
 NEEDS = ["loss.train"]
 INPUTS = ["restarts"]
 LEAST = 10  # bound: the old attempt's noise comes from its values, and ten give a sigma within a quarter
+FEW, HALF_AGAIN = (
+    5,
+    math.log(1.5),
+)  # bound: values that show which way a loss went; unit: no scatter of a mean over an epoch, which falls besides
 AFTER = 3  # bound: three values make a median
 AHEAD = 20  # values compared; not critical: 14 and 28 tell the same runs (docs/thresholds.md)
 ERRORS = 5.0  # statistical: chance does it once in 1.7 million, and a heavy tail seldom; not critical (docs/thresholds.md)
@@ -63,14 +69,14 @@ def detect(run: Run) -> Iterator[Finding]:
     for old, new, attempt in sides:
         yield from _break(run, s, old, new, attempt)
     if len(run.attempts) > 1 and not sides:
-        raise CannotTell(f"fewer than {LEAST} values before, or {AFTER} after the restart")
+        raise CannotTell(f"fewer than {FEW} values before, or {AFTER} after the restart")
 
 
 def _sides(run: Run, s: Series) -> Iterator[tuple[Ints, Ints, int]]:
     """(rows before, rows after, attempt) of each restart with enough finite values on either side."""
     for before, after in pairwise(run.attempts):
         old, new = (np.flatnonzero((s.attempt == a["index"]) & np.isfinite(s.value)) for a in (before, after))
-        if len(old) >= LEAST and len(new) >= AFTER:
+        if len(old) >= FEW and len(new) >= AFTER:
             yield old, new, after["index"]
 
 
@@ -91,6 +97,7 @@ def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) 
     elif len(kept) >= LEAST:
         gap = y[new][:AHEAD] - np.median(y[kept])
     else:
+        yield from _of_few(run, s, kept, new, attempt)
         return
     few = max(len(gap) // 4, AFTER)
     height = float(np.median(gap[:few]))
@@ -107,6 +114,19 @@ def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) 
     sigmas = abs(height) / noise if noise else None
     facts = Facts(begin, float(np.expm1(height)), sigmas, length, height > 0, compared, attempt)
     yield _finding(run, s, (old[-1], new[0]), facts)
+
+
+def _of_few(run: Run, s: Series, kept: np.ndarray, new: np.ndarray, attempt: int) -> Iterator[Finding[Facts]]:
+    """A loss that begins again far above where it stood, in a log of few values."""
+    if len(kept) < FEW or (s.value[np.r_[kept, new]] <= 0).any():
+        return
+    level = float(s.value[kept[-AFTER:]].max())
+    height = math.log(float(s.value[new[0]]) / level)
+    if height < HALF_AGAIN:
+        return
+    begin, back = int(s.step[new[0]]), np.flatnonzero(s.value[new] <= level)
+    length = int(s.step[new[int(back[0])]] - begin) if len(back) else None
+    yield _finding(run, s, (kept[-1], new[0]), Facts(begin, math.expm1(height), None, length, True, "values before", attempt))
 
 
 def _finding(run: Run, s: Series, rows: tuple[int, int], f: Facts) -> Finding[Facts]:

@@ -5,7 +5,7 @@ What it sees
 
 How it decides
     The time between logged rows, inside one attempt, against what as many steps usually take: a silence of at least two
-    minutes and fifty times that is a stall. A pause in which an evaluation or a save is known to lie is none, unless it is five
+    minutes and fifty times that is a stall; at the end half a minute is one where only a heartbeat goes on. A pause in which an evaluation or a save is known to lie is none, unless it is five
     times as long as the others of its kind; four and more of one length at regular distances are the loop's own, for information; a pause of more than a month is a wrong clock or another run. Time-outs of collectives, of the data loader and of watchdogs in the log are one, too, and so is
     silence at the very end where the log says that the job was killed only later, if it did not finish. Its kind: collectives that differ by
     rank (torch's fingerprints; the operation and sequence number in which each rank timed out), a rank that died before
@@ -85,7 +85,7 @@ def detect(run: Run) -> Iterator[Finding]:
         wait, usual, what = silence.silence(run) or (0.0, 0.0, "")
         last, step = paused.row[-1], int(s.step[paused.row[-1]])
         kind = hang_kinds.of_run(run, step)
-        title = f"Silence of {wait / 60:.0f} minutes after the last step {step}{_words(kind)}, until: {quoted(what)}"
+        title = f"Silence of {silence.in_words(wait)} after the last step {step}{_words(kind)}, until: {quoted(what)}"
         facts = Facts(step, True, wait, usual, **_told_of(kind))
         shown = evidence.text("the last sign of life", [what], s.place(run, last))
         yield evidence.found(facts, title, (step, None), "critical", shown, key=f"{step}-end", times=(s.clock(last), None))

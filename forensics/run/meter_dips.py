@@ -1,7 +1,7 @@
-"""Losses that a meter made: at steps of one distance the value is zero, or too low by one factor, and nothing else moves.
+"""Losses that a meter made: at steps of one distance the value is zero, or off by one factor, and nothing else moves.
 
 The mean of a meter that nothing was added to is zero; a meter that begins anew with each evaluation or epoch and is still divided by a
-full window is too low by the share that it lacks.
+full window is too low by the share that it lacks; a sum in place of a mean is too high by the number of its terms.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ APART = 4  # bound: logging intervals between two dips, so that most of the neig
 SIGMAS = 5.0  # statistical: what stands so far off its neighbours is a candidate for a spike, too (forensics.detectors.loss_spike)
 CLEAR = 0.5  # unit: in logs, half of the way down to a dip: no other value comes so low
 LOOKED = 400  # bound: tags of experts and layers are many
+SUMS = 10.0  # unit: an order of magnitude; a sum has more terms than that, and a hard batch seldom costs as much
 SHARED = 0.25  # bound: of that way; a batch that is easier moves the gradient norm, too (for a squared error by half of the way)
 
 
 @dataclass(frozen=True)
 class Dips:
-    """Rows of the loss, and the factor that all of them have over their neighbours (0: exact zeros)."""
+    """Rows of the loss, and the factor that all of them have over their neighbours (0: exact zeros; above one: sums)."""
 
     rows: Ints
     factor: float
@@ -45,6 +46,10 @@ def dips(run: Run, s: Series) -> Dips | None:
     level = centred_median(x, WINDOW)
     ratio = np.divide(x, level, out=np.ones(len(x)), where=level > 0)
     low = _lowest(x, ratio)
+    if low is None and x.min() > 0:  # in logs a peak is a dip upside down
+        low = _lowest(1 / x, 1 / np.maximum(ratio, np.finfo(float).tiny))
+        if low is None or float(np.median(ratio[low])) < SUMS:
+            return None
     if low is None:
         return None
     gaps = np.diff(s.step[rows[low]])
@@ -54,11 +59,12 @@ def dips(run: Run, s: Series) -> Dips | None:
     return None if _shared(run, s.step[rows[low]], factor) else Dips(rows[low], factor, int(np.median(gaps)), float(np.median(level[low])))
 
 
-def caught_up(run: Run, s: Series) -> list[int]:
-    """The rows right behind such dips, where every one lies far above its neighbours: what a meter did not print it prints with the next value."""
+def lifted(run: Run, s: Series) -> list[int]:
+    """The rows that a meter lifted: sums; and those right behind dips, where every one lies far above its neighbours: what a meter did not print it
+    prints with the next value."""
     found = dips(run, s)
-    if found is None:
-        return []
+    if found is None or found.factor > 1:
+        return found.rows.tolist() if found is not None else []
     rows = np.flatnonzero(s.usable)
     at = np.searchsorted(rows, found.rows)
     at = at[at + 1 < len(rows)] + 1
@@ -97,8 +103,11 @@ def _lowest(x: Floats, ratio: Floats) -> Ints | None:
 
 
 def _shared(run: Run, step: Ints, factor: float) -> bool:
-    """Whether the gradient norm goes down with the loss, or was not logged where only it could tell that the batch is no easier."""
+    """Whether the gradient norm, or else the evaluation loss, goes down or up with the loss, or was not logged where only it could tell that the batch is
+    no easier or harder."""
     norm = series(run, "grad.norm")
+    if norm is None and factor > 1:
+        norm = series(run, "loss.eval")  # of the same epochs
     if norm is None:
         return factor > 0
     rows = np.flatnonzero(norm.usable & (norm.value >= 0))
@@ -107,4 +116,6 @@ def _shared(run: Run, step: Ints, factor: float) -> bool:
     if len(there) < LEAST:
         return factor > 0
     moved = float(np.median(norm.value[rows][there] / level[there]))
+    if factor > 1:
+        return moved > factor**SHARED
     return moved < (CLEAR if not factor else factor**SHARED)

@@ -16,6 +16,11 @@ from parsers.tables import DOUBTED, WIDEST_ZONE, Run
 # lines that a job writes while it does no steps
 _SIGNS = ("signal", "scheduler", "exit", "hang", "nccl", "warning", "console", "alive", "heartbeat")
 SILENCE_SECONDS, SILENCE_TIMES = 120.0, 50.0
+BEATS, BEATING_SECONDS = (
+    5,
+    30.0,
+)  # bound: rows of one metric at the last step; five of a heartbeat are no evaluation, which gives one of each
+_BEATS = ("alive", "heartbeat")
 NEAREST_ZONE, HALF_HOUR = 3600.0, 1800.0  # seconds from UTC, and between zones but three (tz database)
 SOON = 300.0  # in which a job that ends says so
 MOST_ROWS = 1_000_000  # at the end of the log that tell how long a step takes
@@ -40,16 +45,28 @@ def silence(run: Run) -> tuple[float, float, str] | None:
         if len(stepped) < 10:
             continue
         first, last = float(time[stepped].min()), float(time[stepped].max())
+        beats = _beats(columns, stepped)
         one_zone = abs(_begin(run, _CLOCKS[other], time[clock == other]) - first) < NEAREST_ZONE / 2
         lines = [(e["time"], e["text"], kind.get(e["source"], "")) for e in endings.events(run, *_SIGNS) if e["time"] is not None]
         signs = [(t, text) for t, text, c in lines if c == _CLOCKS[mine] or one_zone or not _may_be_zone(t - last)]
         alive = time[~columns["stepped"] & _watched(run, columns) & ((clock == mine) | (one_zone & (clock == other)))]
         signs += [(float(alive.max()), "the process was still watched and alive")] if len(alive) else []
+        if len(beats):
+            signs.append((last, f"the last of {len(beats)} rows of step {columns['step'][beats[0]]}"))
+            last = float(time[beats].min())
         until, what = max(signs, default=(last, ""), key=lambda sign: sign[0])
         if until - last <= DOUBTED:
             latest = stepped[-MOST_ROWS:]
             return max(until - last, 0.0), _usual(time[latest], columns["step"][latest]), what
     return None
+
+
+def _beats(columns: dict[str, Any], stepped: Ints) -> Ints:
+    """The rows of a metric that was logged again and again at the last step: a heartbeat that names it."""
+    top = stepped[columns["step"][stepped] == columns["step"][stepped].max()]
+    kinds = columns["tag"][top].astype(np.int64) * len(columns["sources"]) + columns["source"][top]
+    found, often = np.unique(kinds, return_counts=True)
+    return top[kinds == found[often.argmax()]] if often.max() >= BEATS else top[:0]
 
 
 def _watched(run: Run, columns: dict[str, Any]) -> NDArray[np.bool_]:
@@ -85,9 +102,20 @@ def _usual(time: Floats, step: Ints) -> float:
 
 
 def stalled(run: Run) -> bool:
-    """True where the job outlived its last step by at least two minutes and fifty usual steps, and no word says that it came to its own end."""
+    """True where the job outlived its last step by at least two minutes, or half a minute of heartbeats, and fifty usual steps, and no word says that
+    it came to its own end."""
     end = proper_end.finish(run)
     if end is not None and end.how in ("said", "early"):
         return False
     found = silence(run)
-    return found is not None and found[0] >= max(SILENCE_SECONDS, SILENCE_TIMES * found[1])
+    return found is not None and found[0] >= max(_floor(run, found[2]), SILENCE_TIMES * found[1])
+
+
+def in_words(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds >= SILENCE_SECONDS else f"{seconds:.0f} seconds"
+
+
+def _floor(run: Run, what: str) -> float:
+    """Seconds from which on a silence may be one: fewer where a heartbeat, which is there to tell that, outlasts the last step."""
+    told = {str(e["text"]) for e in endings.events(run, *_BEATS)}
+    return BEATING_SECONDS if what in told or what.startswith("the last of ") else SILENCE_SECONDS

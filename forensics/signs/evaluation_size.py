@@ -65,9 +65,10 @@ def _words(tag: str) -> list[str]:
 
 def _counts_samples(tag: str) -> bool:
     """Is it the number of an evaluation's samples or batches (``eval/n_samples``, ``knn_n``), and not the size of a batch?"""
-    *before, last = _words(tag)
+    *before, last = words = _words(tag)
     batch = "batchsize" in before or (last == "size" and before[-1:] == ["batch"])
-    return last in _COUNTED and not _SETS.isdisjoint(before) and not batch
+    in_front = words[0] in _COUNTED and len(words) == 2 and last in _SETS  # "n_oos"
+    return in_front or (last in _COUNTED and not _SETS.isdisjoint(before) and not batch)
 
 
 def _of_speed(tag: str) -> str:

@@ -154,7 +154,7 @@ def run_mean_logged(s: Symptoms) -> Sign:
 
 
 def loss_dips_at_even_distances(s: Symptoms) -> Sign:
-    """At even distances the loss is zero, or lies below its neighbours by one factor while the gradient norm stays, or, without a loss, two
+    """At even distances the loss is zero, or is off its neighbours by one factor while the gradient norm stays, or, without a loss, two
     metrics are zero: the meter's doing."""
     found = _made(s, "meter")
     if found:

@@ -43,7 +43,7 @@ def collective_timed_out(s: Symptoms) -> Sign:
 
 
 def silence_before_end(s: Symptoms) -> Sign:
-    """The job outlived its last step by two minutes and fifty usual steps, and did not come to its own end."""
+    """The job outlived its last step by two minutes, or half a minute of heartbeats, and fifty usual steps, and did not come to its own end."""
     found = silence.silence(s.run)
     if found is None:
         return cannot_tell("no clock was logged that spans the steps and the end.")
@@ -52,7 +52,7 @@ def silence_before_end(s: Symptoms) -> Sign:
     step = final[0].facts.step if final else how_it_ended.ending(s.run).step
     finished = how_it_ended.status(s.run) == "finished"
     if silence.stalled(s.run) and not finished:
-        text = f'{seconds / 60:.0f} minutes of silence lie between step {step} and the last sign of life: "{what[:100]}".'
+        text = f'{silence.in_words(seconds)} of silence lie between step {step} and the last sign of life: "{what[:100]}".'
         return seen(text, final, first=step, last=step, minutes=round(seconds / 60), usual=usual)
     if seconds <= 0 and not finished:
         return cannot_tell("nothing with a clock was logged after the last step.")

@@ -212,7 +212,10 @@ def _told(file: _File) -> Iterator[tuple[int, Evidence]]:
 def _resumes(file: _File, row: int, x: Line) -> bool:
     """A checkpoint that is loaded to evaluate it comes without a step that fits, a pause, or anything else of a launch."""
     if x.step:
-        return bool(file.clock.step[row - 1] - file.clock.interval <= x.step <= file.clock.step[row])
+        before, now = _beside(file.clock.epoch, file, row)
+        epochs = file.clock.epoch.value if file.clock.epoch is not None else ()
+        of_epochs = now > 0 and epochs[before] <= x.step <= epochs[now]  # "resumed (epoch 8)"
+        return bool(file.clock.step[row - 1] - file.clock.interval <= x.step <= file.clock.step[row]) or bool(of_epochs)
     return file.paused(row) or any(other.kind != "resume" and other.kind in _PROCESS for other in file.between(row))
 
 

@@ -51,3 +51,12 @@ def _save_weights(folder: Path, step: int, weights: dict[str, Any]) -> None:
 def _frozen(folder: Path, held: dict[int, dict[str, float]] | None = None) -> list[dict[str, Any]]:
     rows = [{"step": i, "loss": 2.0 + 0.01 * (i % 7), **(held or {}).get(i, {})} for i in range(1, 301)]
     return [f for f in forensics.analyze(str(make(folder, rows))).to_json()["findings"] if f["kind"] == "frozen_weights"]
+
+
+def test_checkpoints_that_count_epochs_have_the_steps_of_the_log(tmp_path: Path) -> None:
+    for epoch in (1, 13):
+        state = {"head.weight": torch.full((4, 4), float(epoch)), "body.weight": torch.ones(4, 4), "stem.weight": torch.ones(4, 4)}
+        torch.save({"epoch": epoch, "state_dict": state}, tmp_path / f"model_{'ab'[epoch > 1]}.pth")
+    rows = [{"step": i, "epoch": i // 20, "loss": 2.0 + 0.01 * (i % 7)} for i in range(300)]
+    found = forensics.analyze(str(make(tmp_path, rows))).to_json()["findings"]
+    assert [(f["severity"], f["steps"]) for f in found if f["kind"] == "frozen_weights"] == [("warning", [19, 259])]

@@ -134,3 +134,22 @@ def test_heartbeats_that_a_program_logs_itself_are_signs_of_life(tmp_path: Path,
     beats = [{"ts": 1775116860.0 + 30 * i, "event": "heartbeat", "step": 59, "pid_alive": True} for i in range(2 * minutes)]
     (tmp_path / "rank0.jsonl").write_text("".join(json.dumps(r) + "\n" for r in [*steps, *beats]))
     assert (ending(forensics.read(str(tmp_path))).kind == "hang") == hung
+
+
+BEAT = "2026-06-06 09:{m:02d}:{s:02d} [rank1] INFO "
+
+
+@pytest.mark.parametrize(
+    ("beat", "beats", "hung"),
+    [
+        ("agent: heartbeat ok pid=13843", 20, True),
+        ("heartbeat step=120 since_progress={n}.0s rss=345MB", 20, True),
+        ("agent: heartbeat ok pid=13843", 3, False),
+        ("loading the test set, shard {n}", 20, False),  # what a program does behind its training
+    ],
+)
+def test_a_heartbeat_that_outlasts_the_last_step_tells_a_hang(beat: str, beats: int, hung: bool, tmp_path: Path) -> None:
+    lines = [BEAT.format(m=i // 120, s=i // 2 % 60) + f"trainer: step {i}/700 loss={2 - i / 200:.4f}" for i in range(1, 121)]
+    lines += [BEAT.format(m=1 + (3 * n) // 60, s=3 * n % 60) + beat.format(n=3 * n) for n in range(1, beats + 1)]
+    (tmp_path / "rank1.log").write_text("\n".join(lines) + "\n")
+    assert (ending(forensics.read(str(tmp_path))).kind == "hang") == hung

@@ -160,3 +160,13 @@ def test_without_a_loss_two_metrics_that_are_zero_together_are_a_meter() -> None
     assert not found(emptied("other/D(x)", **{"other/hits": noisy(160, 0.03)}))  # one alone may be so by what it measures
     with pytest.raises(CannotTell, match="not logged"):
         found(emptied("rl.len"))
+
+
+@pytest.mark.parametrize(("factor", "held", "made"), [(900.0, 1.0, True), (900.0, 400.0, False), (900.0, None, False), (3.0, 1.0, False)])
+def test_sums_at_even_distances_are_a_meter_where_the_evaluation_stays(factor: float, held: float | None, made: bool) -> None:
+    x, y = noisy(160, 0.03), noisy(160, 0.05, seed=1)
+    x[DIPS] *= factor
+    y[DIPS] *= held or 1.0
+    run = run_of({"loss.train": x, **({} if held is None else {"loss.eval": y})}, interval=10)
+    assert ("meter" in found(run)) == made
+    assert not made or all(f.facts.why == "logger" for f in loss_spike.detect(run))

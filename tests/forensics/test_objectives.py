@@ -384,3 +384,9 @@ def test_sets_without_a_metric_are_losses_unless_they_rise_as_hits_do(first: flo
 def test_a_set_alone_is_no_loss(tmp_path: Path) -> None:
     (tmp_path / "out.log").write_text("".join(f"step {i} train: {2.3 / (i + 1)} pixels: {i}.5\n" for i in range(30)))
     assert series(forensics.read(str(tmp_path)), "loss.train") is None
+
+
+def test_of_two_errors_the_one_whose_tag_names_the_training_is_judged(tmp_path: Path) -> None:
+    (tmp_path / "curve.csv").write_text("ep,mae_train,mae_val,rmse_val\n" + "".join(f"{i},{1 / (i + 1)},0.5,0.6\n" for i in range(20)))
+    (tmp_path / "out.log").write_text("".join(f"epoch {i} train MAE {1 / (i + 1):.4f} val MAE 0.5 RMSE 0.6\n" for i in range(20)))
+    assert inputs.loss_of(forensics.read(str(tmp_path))).tag in ("mae_train", "train MAE")

@@ -22,6 +22,7 @@ from forensics.detectors import (
     peak_rate,
     plateau,
     restart,
+    resume_break,
     schedule_length,
     throughput,
     train_eval_gap,
@@ -253,8 +254,36 @@ def test_a_cycle_that_is_logged_by_epoch_climbs_in_several_jumps() -> None:
     assert grave(lr_schedule, {"lr": np.repeat([0.01, 0.04, 0.01, 0.07], 6)}, interval=38)
 
 
+def test_a_cycle_that_comes_again_once_is_one() -> None:
+    """Twelve epochs of Keras' CyclicLR; a stretch at another rate that comes twice is none."""
+    triangle = np.tile([0.0005, 0.0023, 0.0042, 0.006, 0.0042, 0.0023], 2)
+    assert not grave(lr_schedule, {"lr": triangle}, interval=1)
+    assert not grave(lr_schedule, {"lr": triangle[:9]}, interval=1)
+    assert grave(lr_schedule, {"lr": np.r_[triangle[:8], 0.03, 0.02, 0.01]}, interval=1)
+    twice = np.where((np.arange(60) % 30 > 20) & (np.arange(60) % 30 < 24), 0.1, 0.01)
+    assert grave(lr_schedule, {"lr": twice}, interval=1)
+
+
 def test_a_cycle_whose_corners_fall_between_the_logged_steps() -> None:
     """It climbs three times, no steeper and no higher than at first; what climbs higher does not."""
     triangle = np.interp(np.arange(18) * 41 + 13, np.arange(0, 900, 123), [0.001, 0.061] * 4)
     assert not grave(lr_schedule, {"lr": triangle}, interval=41)
     assert grave(lr_schedule, {"lr": np.where(np.arange(18) > 12, 2 * triangle, triangle)}, interval=41)
+
+
+@pytest.mark.parametrize(
+    ("score", "tag", "severity"),
+    [(0.2, "oos_ic", "info"), (0.002, "oos_ic", "warning"), (0.71, "val_auc", "info"), (0.505, "val_auc", "warning")],
+)
+def test_a_loss_of_noise_hardly_falls_and_a_score_tells_what_was_learnt(score: float, tag: str, severity: str) -> None:
+    n = 30
+    held = score * (1 + 0.05 * noise(n, 0.1, 1))
+    (f,) = plateau.detect(run_of({"loss.train": np.linspace(1.0, 0.97, n) + 0.002 * noise(n, 0.1, 2), f"other/{tag}": held}))
+    assert f.severity == severity
+
+
+@pytest.mark.parametrize(("first", "up"), [(129.0, True), (0.16, False), (0.2, False)])
+def test_a_restart_in_a_log_by_epoch(first: float, up: bool) -> None:
+    before, after = [118.0, 38.6, 22.1, 2.6, 0.61, 0.39, 0.26, 0.18], [first, first / 2, first / 3, 0.15]
+    run = run_of({"loss.train": np.array([*before, *after])}, attempts=[0] * 8 + [1] * 4)
+    assert [f.facts.up for f in resume_break.detect(run)] == ([True] if up else [])

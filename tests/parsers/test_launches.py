@@ -74,6 +74,14 @@ def test_a_checkpoint_that_is_loaded_is_no_restart_by_itself(tmp_path: Path, sai
     assert attempts(run) == [[0, 89]]
 
 
+def test_a_line_that_resumes_by_epoch_is_held_against_the_epochs(tmp_path: Path) -> None:
+    rows = [f"{e}epoch:train:1-20batch: loss={9 / e:.3f}, grad_norm=0.4" for e in range(1, 15)]
+    said = "The training was resumed using exp/checkpoint.pth (epoch 8)"
+    write(tmp_path, nohup_dot_out="\n".join([*rows[:8], "reached 8 epochs, exiting", "Vocabulary size: 22", said, *rows[8:]]) + "\n")
+    (run,) = parsers.read_all(tmp_path)
+    assert len(run.attempts) == 2
+
+
 def test_whole_seconds_are_no_pauses(tmp_path: Path) -> None:
     """Rows of a few milliseconds each: the second in which a job ended had begun before."""
     lines = [f"[19:04:{10 + s // 40:02d}] iter {s}/420 loss={loss(s):.4f}" for s in range(1, 200)]
