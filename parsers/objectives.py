@@ -22,7 +22,7 @@ _OF_A_SET = lazy_re(r"^(\d+ )?(s )?")  # what is left of "valid_1's" and "valida
 _CUT_OFF = lazy_re(
     r"(?: at)?(?: \d+(?:\.\d+)?){0,3}(?: [bmp])?$"
 )  # "ndcg 10", "recall at 10"; "m ap 50 95 b": overlaps, and Ultralytics' box, mask or pose
-_WHOLE_OF_GROUP = {"objective", "elbo", "nelbo", "neg elbo", "cost", "criterion"}
+_ANYTHING = {"total", "cost", "hinge", "focal", "triplet"}  # in a group of tags also a total of time, a term of a loss
 _KINDS = ("whole_falls", "whole_rises", "error_falls", "score_rises")  # best first
 
 
@@ -49,7 +49,7 @@ def _known() -> dict[str, tuple[int, str]]:
 
 @cache
 def _noise() -> frozenset[str]:
-    return frozenset(data()["loss"]["noise"].split()) | {"_", "learn"}
+    return frozenset(data()["loss"]["noise"].split()) | {"_", "learn", "last"}
 
 
 @lru_cache(maxsize=65536)
@@ -59,8 +59,10 @@ def objective(tag: str, folder: str = "") -> Objective | None:
     left = _OF_A_SET.sub("", " ".join(w for w in text.replace("/", " ").split() if w not in _noise()))
     core = left if left in _known() else _CUT_OFF.sub("", left)
     if core not in _known():
-        core = text.rpartition("/")[2]  # "vae/objective": what a group of tags calls whole
-        if core == text or core not in _WHOLE_OF_GROUP:
+        core = " ".join(
+            w for w in text.rpartition("/")[2].split() if w not in _noise()
+        )  # "vae/objective": what a group of tags calls whole
+        if "/" not in text or core in _ANYTHING or not _known().get(core, (0, ""))[1].startswith("whole"):
             return None
     rank, kind = _known()[core]
     searched = core in data()["objective"]["ranking"] and not TRAIN.search(text)

@@ -117,5 +117,5 @@ def _shared(run: Run, step: Ints, factor: float) -> bool:
         return factor > 0
     moved = float(np.median(norm.value[rows][there] / level[there]))
     if factor > 1:
-        return moved > factor**SHARED
-    return moved < (CLEAR if not factor else factor**SHARED)
+        return bool(moved > factor**SHARED)
+    return bool(moved < (CLEAR if not factor else factor**SHARED))

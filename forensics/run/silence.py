@@ -63,7 +63,7 @@ def silence(run: Run) -> tuple[float, float, str] | None:
 
 def _beats(columns: dict[str, Any], stepped: Ints) -> Ints:
     """The rows of a metric that was logged again and again at the last step: a heartbeat that names it."""
-    top = stepped[columns["step"][stepped] == columns["step"][stepped].max()]
+    top: Ints = stepped[columns["step"][stepped] == columns["step"][stepped].max()]
     kinds = columns["tag"][top].astype(np.int64) * len(columns["sources"]) + columns["source"][top]
     found, often = np.unique(kinds, return_counts=True)
     return top[kinds == found[often.argmax()]] if often.max() >= BEATS else top[:0]

@@ -51,7 +51,7 @@ KL_TERM = rf"^(?!.*\b(w|weight|lambda|beta) (kl|kld)\b).*\b(kl|kld|kldiv|kl div(
 RECONSTRUCTION = r"\b(recon|reconstruction|rec|nll|mse|bce)\b"
 BALANCE = r"\b(balance|balancing|load balanc\w*|aux|router|moe)\b.*\bloss\b|\bloss\b.*\b(balance|balancing|load|router|moe)\b"
 ROUTED = r"\b(router|routing|gate|gating|moe|experts?|load)\b.*\bentropy\b"
-LARGEST_LOAD = r"\b(max|largest|top)\b.*\bexperts?\b.*\b(load|share|frac|fraction)\b"
+LARGEST_LOAD = r"\b(max|largest|top)\b.*\bexperts?\b.*\b(load|share|frac|fraction)\b|\b(router|routing|experts?|moe|gate)\b.*\b(max|largest|top)\b.*\b(load|share|frac|fraction)\b"
 LOAD = r"\b(expert|experts|e)[ /]?\d+\b.*\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b|\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b.*\b(experts?|e)[ /]?\d+\b|^((experts?|router|moe)[ /])?loads?( l ?\d+)?/\d+$|\b(experts?|router|moe)[ /](usage|util\w*|share|frac(tion)?)/\d+$"
 
 
@@ -138,7 +138,9 @@ def experts_unbalanced(s: Symptoms) -> Sign:
             text = f"Of {len(loads)} experts the one of {top} gets {share:.0%} at the end, and {used:.2g} are in use."
             few = used <= HALF * len(loads) or share >= max(HALF, TOO_MUCH / len(loads))
             return seen(text, share=share) if few else absent(text)
-    if (largest := probability(worded(s.run, LARGEST_LOAD))) is not None:
+    layers = [p for p in worded(s.run, LARGEST_LOAD) if probability((p,)) is not None]
+    if layers:
+        largest = max(layers, key=lambda p: both_levels(p)[1])
         share = both_levels(largest)[1]
         text = f"{largest.tag} is {share:.0%} at the end."
         return seen(text, share=share) if share >= HALF else absent(text)

@@ -50,7 +50,7 @@ def optimizer_not_saved(s: Symptoms) -> Sign:
 def optimizer_said_lost(s: Symptoms) -> Sign:
     """A line of a launch that goes on from a checkpoint says that the state of the optimizer was not found or not loaded."""
     said = endings.events(s.run, "optimizer_lost")
-    if len(s.run.attempts) < 2:
+    if len(s.run.attempts) < 2 and not endings.events(s.run, "resume"):
         return does_not_arise("the run was not restarted, so that no state was to be loaded.")
     if not said:
         return cannot_tell("no line speaks of the optimizer's state.")

@@ -29,6 +29,7 @@ _CUT = lazy_re(r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|\.\s|\s/\s")
 # ||w||, as a formula has it: bars that touch a word part nothing
 _NORM = lazy_re(r"(?<![\w|‖])(?P<bar>\|{1,2}|‖)\w{1,16}(?P=bar)(?:_?[2F])?$")
 _UNOPENED = lazy_re(r"[^()]*\)(?=\s+[A-Za-z])")  # "(8.7 ms/step) psum": a bracket that closes ends what was said of the number before
+_CALLED = lazy_re(r"[A-Za-z][\w/.@-]{0,40}\([A-Za-z][^()]{0,60}\)$")
 _STOP = {"with", "and", "is", "of", "at", "the", "a", "an", "with:", "avg.", "was", "has", "got"}
 STRONG = lazy_re(
     r"(?i)(?:^|[\W_])(?:loss(?:es)?|ppl|perplexity|bpb|bpc|nll|acc(?:uracy)?(?:@?\d+)?|top-?[15]|f1"
@@ -48,6 +49,8 @@ def key_of(gap: str) -> tuple[str, str, bool, bool]:
     gap = gap[m.end() :] if ")" in gap and (m := _UNOPENED.match(gap)) is not None else gap
     g = gap.rstrip(" \t\"'[({~$<")
     explicit = g.endswith((":", "="))
+    if not explicit and gap[:1] == " " and g.endswith("|") and gap.endswith(" ") and (m := _NORM.fullmatch(g.strip())) is not None:
+        return m[0], "", False, False  # "lr 1e-3  |g| 3.4"
     if not explicit:
         key = _CUT.split(g)[-1].strip(" .:=<>*#\"'").lstrip(") -\"'")
         words = [w for w in key.split() if w.lower() not in _STOP]
@@ -58,6 +61,8 @@ def key_of(gap: str) -> tuple[str, str, bool, bool]:
         return m[0], "", True, False
     if g.endswith(("'", '"')):
         return g[g.rfind(g[-1], 0, -1) + 1 : -1], "", True, False
+    if g.endswith(")") and (m := _CALLED.search(g)) is not None:
+        return m[0], "", True, tight  # "rmse(train, last 30)=1.17"
     key = _CUT.split(g)[-1].strip(" .:=<>*#\"'").lstrip(") /-")
     key = key.lstrip("(") if ")" not in key else key if "(" in key else key.rstrip(")")
     words = key.split()

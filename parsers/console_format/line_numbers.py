@@ -64,6 +64,9 @@ def _is_rate(key: str, m: re.Match[str]) -> bool:
     return key.lower() == "eta" and ("e-" in m["num"].lower() or m["num"].startswith("0.0")) and not m["unit"]
 
 
+_CALL, _GIVES = lazy_re(r"\w\([A-Za-z][^()]{0,60}$"), lazy_re(r"\)[=:]")  # "rmse(train, last 30)=1.17": 30 is of the name
+
+
 Token = tuple[re.Match[str], str]  # a number, and the text since the one before
 
 
@@ -93,7 +96,7 @@ def _tokens(line: Line) -> list[Token]:
         if drawn is not None and drawn.start(1) <= m.start() < drawn.end(1):
             continue  # tqdm's ASCII bars are drawn with digits
         gap = text[max(end, m.start() - 160) : m.start()]
-        if is_word(m, gap):
+        if is_word(m, gap) or (text[m.end() : m.end() + 1] == ")" and _CALL.search(gap) and _GIVES.match(text, m.end())):
             continue
         found.append((m, gap))
         end = m.end()
@@ -234,7 +237,9 @@ class _Scan:
         if len(key) > 80 or len(key.split()) > 7 or not re.search("[A-Za-zθϑ∇]", key):
             return False
         named = re.fullmatch(r"[A-Za-z][\w/@.-]*", key) and (self.singles or gap.lstrip()[:1] in {"|", ",", ":"})
-        return bool(explicit or VOCABULARY.search(key) or STRONG.search(key) or named or between_marks(m, gap))
+        return bool(
+            explicit or key.startswith(("|", "‖")) or VOCABULARY.search(key) or STRONG.search(key) or named or between_marks(m, gap)
+        )
 
     def _metric(self, i: int, key: str, unit: str) -> None:
         line, (first, end) = self.line, self.tokens[i][0].span("num")

@@ -40,7 +40,7 @@ _PAIR = lazy_re(
     r"(?:^|\s)(?P<key>[A-Za-z_][\w.-]*)[:=](?P<value>(?:'[^']*+'|\"[^\"]*+\"|\[[^\[\]]*+\]|\([^()]*+\))(?=[,;]?(?:\s|$))|[^\s:=]+)"
 )
 _STATED = lazy_re(
-    r"(?i)(?:^|^[^=]{0,80}?[-|>:] )\W*(?:hyper-?param(?:eter)?s|arguments|args|config(?:uration)?|settings|options)\s*[:=]\s*(?=\w)"
+    r"(?i)(?:^|^[^=]{0,80}?[-|>:] )\W*(?:hyper-?param(?:eter)?s|arguments|args|flags|config(?:uration)?|settings|options)\s*[:=]\s*(?=-{0,2}\w)"
 )
 _ENTRY = lazy_re(r"(?<![\w.-])-{0,2}(?P<key>[A-Za-z_][\w.-]*)(?:=|: ?)(?P<value>[^\s:=]+)$")  # its end may be all that a piece gives
 _IN_WORDS = lazy_re(r"(?P<key>[A-Za-z][A-Za-z_ ]{0,30}) (?P<value>-?\d[\d.]*(?:e[-+]?\d+)?)$")
@@ -125,8 +125,15 @@ def stated(text: str, *, started: bool = True) -> list[tuple[str, object]]:
         return [("early_stopping_rounds", value_of(m[1]))]
     if (m := _STATED.match(text)) is None:
         return _with_switches(text) or ([] if started else _placeless(listed(text)))
-    pairs = only_pairs(text[m.end() :])
+    rest = text[m.end() :]
+    pairs = only_pairs(rest) or (_flags(rest) if rest.startswith("-") else [])
     return pairs if len(pairs) > 1 else []
+
+
+def _flags(text: str) -> list[tuple[str, object]]:
+    """``--batch=128 --lr=0.003``: the settings of a text that holds nothing else."""
+    words = [_OPTION.fullmatch(w) for w in text.split()]
+    return [(m["key"], True if m["value"] is None else value_of(m["value"])) for m in words if m is not None] if all(words) else []
 
 
 def only_pairs(text: str) -> list[tuple[str, object]]:

@@ -390,3 +390,18 @@ def test_of_two_errors_the_one_whose_tag_names_the_training_is_judged(tmp_path: 
     (tmp_path / "curve.csv").write_text("ep,mae_train,mae_val,rmse_val\n" + "".join(f"{i},{1 / (i + 1)},0.5,0.6\n" for i in range(20)))
     (tmp_path / "out.log").write_text("".join(f"epoch {i} train MAE {1 / (i + 1):.4f} val MAE 0.5 RMSE 0.6\n" for i in range(20)))
     assert inputs.loss_of(forensics.read(str(tmp_path))).tag in ("mae_train", "train MAE")
+
+
+def test_a_key_that_is_a_call_keeps_the_number_in_it(tmp_path: Path) -> None:
+    lines = [f"step {30 * i} rmse(train, last 30)={1.2 / i:.4f}" for i in range(1, 40)]
+    lines += [f"step {30 * i} rmse(held-out)={1.3 / i:.4f} mae=0.9 n=8000" for i in range(10, 40, 10)]
+    (tmp_path / "recsys.log").write_text("\n".join(lines) + "\n")
+    r = forensics.read(str(tmp_path))
+    assert [s and s.tag for s in (series(r, "loss.train"), series(r, "loss.eval"))] == ["rmse(train, last 30)", "rmse(held-out)"]
+
+
+@pytest.mark.parametrize(
+    ("tag", "judged"), [("lm/nats_per_byte", True), ("vae/objective", True), ("time/total", False), ("reg/cost", False), ("a/b/mse", False)]
+)
+def test_what_a_group_of_tags_calls_whole_is_judged(tag: str, judged: bool) -> None:
+    assert (objective(tag) is not None) == judged

@@ -63,6 +63,7 @@ def told(tmp_path: Path, head: str, training: str = TRAINING) -> dict[str, objec
         ),
         ("alphabet 15 glyphs + blank, 2000 lines, adam lr=0.002", {"optimizer": "adam", "lr": 0.002}),
         ("2 ranks, 1800 molecules each, batch 32/rank, Adam 1e-3", {"optimizer": "Adam", "lr": 0.001}),
+        ("I1126 21:28:21 10496] flags: --batch=128 --lr=0.003 --fp16", {"batch": 128, "lr": 0.003, "fp16": True}),
         ("PPO reach-v2  lr=0.0015 gamma=0.95 epochs=4 minibatch=256 ent=-0.4", {"lr": 0.0015, "epochs": 4, "ent": -0.4}),
         ("we train with SGD (learning rate 0.1) on 4 devices", {"optimizer": "SGD", "lr": 0.1}),
         ("AMP: float16, static loss scale 65536", {"mixed_precision": "float16", "static_loss_scale": 65536.0}),
