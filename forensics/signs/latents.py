@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from forensics.run.metrics_in_words import both_levels, worded
+import numpy as np
+
+from forensics.run.metrics_in_words import LEAST, worded
+from forensics.run.series import series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+from parsers.tables import Run
 
 SUBJECT = "other_objectives"  # another measure of what its KL term measures
 EFFECTS = {"latents_inactive": "latents"}  # a symptom of its own, for which there is no detector
@@ -17,6 +21,15 @@ CODES = r"\b(ppl|perplexity)$"
 ONE_CODE = 1.5  # unit: nearer to one code than to two
 
 
+def _first_nan(run: Run) -> int | None:
+    """The step from which on the training loss is not a number to the end."""
+    loss = series(run, "loss.train")
+    if loss is None or not loss.alive.any() or np.isfinite(loss.value[loss.alive][-1]):
+        return None
+    finite = np.flatnonzero(loss.usable)
+    return int(loss.step[finite[-1]]) + 1 if len(finite) else int(loss.step[0])
+
+
 def latents_inactive(s: Symptoms) -> Sign:
     """No unit of the latent variable is active in the last tenth of the run (arXiv 1509.00519), or one code of the codebook is used: every
     sample is given the same code."""
@@ -24,8 +37,17 @@ def latents_inactive(s: Symptoms) -> Sign:
         found = [p for p in worded(s.run, pattern) if p.value[p.usable].min() >= (0 if none == 0 else 1)]
         if not found:
             continue
-        first, last = both_levels(found[0])
-        text, where = f"{found[0].tag} is {first:.3g} at first and {last:.3g} at the end.", found[0].place(s.run, 0)
-        gone = last <= none and found[0].value[found[0].usable][-1] <= none
-        return seen(text, where=where, first=int(found[0].step[found[0].usable][0])) if gone else absent(text, where=where)
+        p, sick = found[0], _first_nan(s.run)
+        step, x = p.step[p.usable], p.value[p.usable]
+        x = x[step < sick] if sick is not None else x  # what codes are of NaN says nothing
+        if len(x) < LEAST:
+            return cannot_tell(f"the loss is not a number from step {sick} on, and {p.tag} was hardly logged before.")
+        tenth = max(len(x) // 10, 1)
+        first, last = float(np.median(x[:tenth])), float(np.median(x[-tenth:]))
+        text, where = (
+            f"{p.tag} is {first:.3g} at first and {last:.3g} {'at the end' if sick is None else 'before the loss is NaN'}.",
+            p.place(s.run, 0),
+        )
+        gone = last <= none and x[-1] <= none
+        return seen(text, where=where, first=int(step[0])) if gone else absent(text, where=where)
     return cannot_tell("neither the number of active latent units was logged nor that of the codes in use.")

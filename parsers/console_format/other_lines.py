@@ -191,9 +191,10 @@ class Words:
         """A dictionary of settings that begins as one of an earlier launch did, once training has begun."""
         if not self.dictionary.goes_on(body):
             return False
-        for key, value, at in self.dictionary.feed(n, body):
+        found = self.dictionary.feed(n, body)
+        for key, value, at in found:
             self.rows.config(key, value, at=at)
-        return True
+        return bool(found) or self.dictionary.goes_on("")
 
     def program(self, n: int, text: str) -> bool:
         """Source code that the log quotes; three such lines close together begin a listing."""

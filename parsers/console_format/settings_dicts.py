@@ -54,7 +54,7 @@ class SettingsDict:
             return []
         lines, self._lines = self._lines, []
         found = self._settings(lines) if self._depth <= 0 and self._size < _MAX_TEXT else []
-        if found and self._begins.strip("{ \t\n"):  # pprint may leave a bare bracket
+        if found and self._begins.strip("{ \t\n") and not any(is_measured(key) for key, _, _ in found):  # pprint may leave a bare bracket
             self._beginnings.add(self._begins)
         return found
 

@@ -138,6 +138,7 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (L.latents_inactive, "seen", {"other/active_units": 0 * ONE}, {}),
     (L.latents_inactive, "seen", {"other/n_active_latents": np.where(T < 50, 3.0, 0.0)}, {}),
     (L.latents_inactive, "absent", {"other/active_units": np.where(T < 50, 0.0, 7.0)}, {}),
+    (L.latents_inactive, "absent", {"other/active_units": np.where(T < 50, 5.0, 0.0), "loss.train": np.where(T < 50, 2.0, np.nan)}, {}),
     (L.latents_inactive, "cannot tell", {"loss.train": FADES}, {}),
     (L.latents_inactive, "seen", {"other/perplexity": ONE + 0.02}, {}),
     (L.latents_inactive, "absent", {"other/perplexity": 1 + T / 10}, {}),
