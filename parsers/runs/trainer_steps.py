@@ -47,7 +47,10 @@ def _epochs(f: FileRead) -> Points:
     rows = [(b["step"], b["value"], b["tag"]) for b in f.batches.get("metrics", [])]
     steps = [arrow.filled(s, -1)[np.array([t == "epoch" for t in tag.to_pylist()])] for s, _, tag in rows]
     values = [arrow.values(v)[np.array([t == "epoch" for t in tag.to_pylist()])] for _, v, tag in rows]
-    return (np.concatenate(steps), np.concatenate(values)) if rows else (np.zeros(0, np.int64), np.zeros(0))
+    if not rows:
+        return np.zeros(0, np.int64), np.zeros(0)
+    step, epoch = np.concatenate(steps), np.concatenate(values)
+    return step[step >= 0], epoch[step >= 0]
 
 
 def _at_steps(f: FileRead, history: Points) -> FileRead:
@@ -70,6 +73,9 @@ def _at_steps(f: FileRead, history: Points) -> FileRead:
 
 
 def _moved(b: pa.RecordBatch, to_step: dict[int, int]) -> pa.RecordBatch:
+    """Rows whose epoch is not known stand at the last one that is, as evaluations do, those before the first at step 0."""
+    counts, steps = np.array(sorted(to_step.items()), np.int64).T
     counted = arrow.filled(b["step"], -1)
-    steps = np.array([to_step.get(c, -1) for c in counted.tolist()], np.int64)
-    return arrow.with_column(b, "step", arrow.numbers(np.maximum(steps, 0), steps >= 0))
+    before = np.searchsorted(counts, counted, side="right") - 1
+    step = np.where(before >= 0, steps[np.maximum(before, 0)], 0)
+    return arrow.with_column(b, "step", arrow.numbers(step, counted >= 0))
