@@ -136,20 +136,22 @@ def _nameless(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, st
 def _like_evaluation(
     meanings: Mapping[tuple[str, str], Meaning], taken: Mapping[tuple[str, str], Objective]
 ) -> dict[tuple[str, str], Meaning]:
-    """``rain/mse`` beside ``val/mse``: the one other tag that ends like the objective of an evaluation is that of the training."""
+    """``rain/mse`` beside ``val/mse``, ``mse_is`` beside ``mse_oos``: the one other tag that ends, or begins, like the objective of an evaluation is that
+    of the training."""
     endings = {rest for _, tag in taken if (rest := EVAL.sub("", words(tag)))[:1] in {"/", " "}}  # "mse" alone would end "rmse"
     own = {tag for _, tag in taken}
+    beginnings = {rest for _, tag in taken if (rest := EVAL.sub("", words(tag)))[-1:] in {"/", " "}}  # "mse is" beside "mse oos"
     found = {
         key: next(iter(taken.values()))
         for key, m in meanings.items()
         if m.name.startswith("other/")
         and key[1] not in own
-        and (text := words(key[1])).endswith(tuple(endings))
+        and ((text := words(key[1])).endswith(tuple(endings)) or any(text.startswith(b) and " " not in text[len(b) :] for b in beginnings))
         and _may_train(text, key[0])
     }
     if len({tag for _, tag in found}) != 1:
         return {}
-    like = f", which ends like {sorted(own)[0]}: that of the training"
+    like = f", which is called like {sorted(own)[0]}: that of the training"
     return {key: _as_loss(meanings[key], key[1], o._replace(side="train"), like) for key, o in found.items()}
 
 

@@ -4,7 +4,7 @@ What it sees
     The largest attention logit runs away, or is too large from the start, or the attention entropy collapses.
 
 How it decides
-    Softmax is saturated once logits reach the hundreds. It fires when the median of the last tenth of the logged maximum
+    Of several layers the worst is looked at. Softmax is saturated once logits reach the hundreds. It fires when the median of the last tenth of the logged maximum
     exceeds 100 and is at least three times the first values; or when the attention entropy falls below a tenth of its first value. Or
     when an untrained model (its first loss is that of a guess) begins above 100 and stays there; a trained one may be sound with such logits.
 
@@ -26,7 +26,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors import plateau
 from forensics.run.evaluations import guessing
-from forensics.run.series import Floats, Series, series
+from forensics.run.series import Floats, Series, parts, series
 from parsers.tables import Run
 
 NEEDS = ["attn.max_logit|attn.entropy"]
@@ -52,11 +52,18 @@ class Saturated(BaseFacts):
     last: float
 
 
+def worst(run: Run, name: str) -> Series | None:
+    """Of the layers for which it was logged, the one whose last logits are largest, or whose last entropy is smallest."""
+    grows = name == "attn.max_logit"
+    found = [p for p in parts(run, name) if len(p) >= LEAST]
+    return max(found, key=lambda p: (1 if grows else -1) * _levels(_values(p, grows))[1], default=None)
+
+
 def smallest_effect(run: Run) -> str:
     told = []
     for name, words in (("attn.max_logit", "logits that grow to"), ("attn.entropy", "an entropy that falls to")):
-        s = series(run, name)
-        if s is not None and len(s) >= LEAST:
+        s = worst(run, name)
+        if s is not None:
             first, _ = _levels(_values(s, name == "attn.max_logit"))
             told.append(f"{words} {max(HUGE, GROWTH * first) if name == 'attn.max_logit' else COLLAPSE * first:.3g}")
     return ", or ".join(told)
@@ -64,8 +71,8 @@ def smallest_effect(run: Run) -> str:
 
 def detect(run: Run) -> Iterator[Finding]:
     for name, grows in (("attn.max_logit", True), ("attn.entropy", False)):
-        s = series(run, name)
-        if s is None or len(s) < LEAST:
+        s = worst(run, name)
+        if s is None:
             continue
         x = _values(s, grows)
         first, last = _levels(x)

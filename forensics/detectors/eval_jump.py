@@ -31,6 +31,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
+from forensics.run.announced import announced
 from forensics.run.evaluations import shares
 from forensics.run.inputs import surviving
 from forensics.run.robust import robust_sigma
@@ -106,6 +107,9 @@ def _stepped(run: Run, s: Series, *, hits: bool) -> Finding | None:
     better = size if hits else -size
     unseen = hits or series(run, "loss.train") is None  # a loss that falls as the training's was not let through above
     learns = (not slow and _learns(y, i, better)) if unseen else better > 0 and float(np.abs(np.diff(y)[:i]).max()) > HALF * better
+    learns |= better > 0 and any(
+        a.about in ("data", "loss") and previous <= a.step <= step for a in announced(run)
+    )  # other data from there on, as config has it
     learns |= better > 0 and _rate_falls(run, int(s.step[rows[max(i - 1, 0)]]), step)
     severity = "info" if alone or learns else "warning"
     steps, times = (step, int(s.step[rows[-1]])), (s.clock(rows[i + 1]), None)

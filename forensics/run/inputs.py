@@ -68,7 +68,7 @@ def loss_of(run: Run) -> Series:
         raise CannotTell(why if terms else "no loss was logged with a step")
     if _is_negated(s):
         raise CannotTell(f"{s.tag} is below zero throughout, as no cost of its kind can be: it was logged with the other sign")
-    if _may_be_hits(s):
+    if _may_be_hits(run, s):
         raise CannotTell(f"{s.tag} names no metric, and its values rise as an accuracy does: the log does not say whether it is a loss")
     return held_values.one_each(s)
 
@@ -78,11 +78,13 @@ def _is_negated(s: Series) -> bool:
     return objectives.is_never_negative(s.tag) and len(values) > 0 and bool(values.max() < 0)
 
 
-def _may_be_hits(s: Series) -> bool:
-    values = s.value[surviving(s)]
+def _may_be_hits(run: Run, s: Series) -> bool:
+    """Whether what only names its set rises as shares or per cent do, of the set beside it, too."""
+    values, other = s.value[surviving(s)], series(run, "loss.eval")
     if not objectives.is_nameless(s.tag) or not len(values) or values.min() < 0:
         return False
-    return bool(values[-1] > values[0] and values.max() <= (1 if values[0] <= 1 else 100))
+    beside = other.value[surviving(other)] if other is not None and objectives.is_nameless(other.tag) else values[:0]
+    return bool(values[-1] > values[0] and max(values.max(), beside.max(initial=0)) <= (1 if values[0] <= 1 else 100))
 
 
 @once

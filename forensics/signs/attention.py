@@ -6,7 +6,7 @@ import numpy as np
 
 from forensics.detectors import attention_logits, loss_spike
 from forensics.findings import GRAVE
-from forensics.run.usable_values import lacking, last_level, usable
+from forensics.run.usable_values import lacking, last_level
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from forensics.spikes.selected import LEAST
 
@@ -17,7 +17,8 @@ def attention_logits_grew(s: Symptoms) -> Sign:
         f = found[0]
         return seen(f"{f.title}.", found, first=f.facts.step, last=f.last_step)
     for name, word in (("attn.max_logit", "largest attention logit"), ("attn.entropy", "attention entropy")):
-        _, x = usable(s.run, name)
+        logged = attention_logits.worst(s.run, name)
+        x = logged.value[logged.usable] if logged is not None else np.zeros(0)
         if len(x) >= attention_logits.LEAST:
             return absent(f"The {word} goes from {np.median(x[:5]):.3g} to {last_level(x):.3g}, no runaway.")
     return cannot_tell(f"neither attention logits nor attention entropy were logged with {attention_logits.LEAST} finite values.")
@@ -27,7 +28,8 @@ def attention_saturated_from_start(s: Symptoms) -> Sign:
     """The largest attention logit of an untrained model is above 100 from the first values to the last: weights or scale are too large."""
     if found := s.of(attention_logits.Saturated):
         return seen(f"{found[0].title}.", found, first=found[0].first_step, last=found[0].last_step)
-    _, x = usable(s.run, "attn.max_logit")
+    logged = attention_logits.worst(s.run, "attn.max_logit")
+    x = logged.value[logged.usable] if logged is not None else np.zeros(0)
     if len(x) < attention_logits.LEAST:
         return cannot_tell(f"attention logits were not logged with {attention_logits.LEAST} finite values.")
     first = float(np.median(x[:5]))

@@ -58,6 +58,12 @@ def eval_never_better(s: Symptoms) -> Sign:
         )
     if (beyond := eval_at_chance_throughout(s)).state == ABSENT:
         return cannot_tell(f"the first evaluation came after something had been learnt: {beyond.text}")
+    if (
+        known := next((c for c in scores(s.run) if c.rises and c.guess is not None and c.value.max() > c.guess + LASTS * CHANCE), None)
+    ) is not None:
+        return cannot_tell(
+            f"something was learnt of the data: {known.tag} is {known.value.max():.3g} at its best, {known.guess:g} by guessing."
+        )
     first, best, last = (curve.logged(float(v)) for v in (x[0], x.min(), np.median(x[-3:])))
     text = f"{curve.tag} is {first:.4g} at first and {best:.4g} at best"
     if x.min() <= x[0] - (RISES if curve.rises and last < (1 - SINKS) * first else LEARNED) * abs(x[0]):
@@ -178,4 +184,6 @@ def _score(s: Score) -> Sign | None:
     text = f"{s.tag} is {best:.3g} at the best of {len(s.value)} evaluations and {last:.3g} at the end; knowing nothing gives {s.guess:g}."
     room = CHANCE * (1 - s.guess)
     learnt = last > s.guess + LASTS * room or best > s.guess + BEST * room
+    if not learnt and s.guess == 0 and best > LASTS * room:  # of returns or noisy labels a correlation of a tenth is all there is
+        return cannot_tell(f"{text[:-1]}, and how much there is to know is not told.")
     return absent(text) if learnt else seen(text, first=begin, last=end)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.case import Finding
-from forensics.detectors import divergence, loss_spike
+from forensics.detectors import divergence, loss_spike, plateau
 from forensics.run import settings
 from forensics.run.loss_terms import of_a_loss
 from forensics.run.metrics_in_words import stays_from, together, worded
@@ -73,6 +73,25 @@ def kl_weight_lifts_loss(s: Symptoms) -> Sign:
     _, rise, left = told[0]
     what = f"{left:.3g} are left at the {weight.tag} that stands there" if math.isfinite(left) else f"nothing is owed to {weight.tag}"
     return absent(f"Of the loss's rise by {rise:.3g}, {what}.")
+
+
+def kl_weight_holds_loss_up(s: Symptoms) -> Sign:
+    """The loss does not fall as the weight of its KL term is raised, while what is left of it without that term lies far below where it began: it
+    learns, under a loss that is made to cost more."""
+    still = s.of(plateau.Facts)
+    if not still:
+        return does_not_arise("the loss falls.")
+    total, weight, kl = series(s.run, "loss.train"), next(iter(worded(s.run, KL_WEIGHT)), None), _term(s)
+    if weight is None or total is None or kl is None:
+        return cannot_tell("a KL term and its weight were not logged beside the loss.")
+    step, (x, w, k) = together(total, weight, kl)
+    if len(step) < 2 * divergence.FEW:
+        return cannot_tell("a KL term and its weight were logged beside too few values of the loss.")
+    first, last = still[0].facts.first, float(np.median((x - w * k)[-divergence.FEW :]))
+    was, now = (float(np.median(some)) for some in (w[:AT_ONE], w[-divergence.FEW :]))
+    text = f"The loss begins at {first:.4g} and comes to {last:.4g} without {kl.tag}, whose weight ({weight.tag}) goes from {was:.3g} to {now:.3g}."
+    fell = first > 0 and last < (1 - plateau.ROOM) * first and now > was + A_TENTH * abs(now)
+    return seen(text, still, first=int(step[0]), last=int(step[-1])) if fell else absent(text, still)
 
 
 def _cycled(rises: list[Rise], total: Series, weight: Series) -> list[tuple[Finding[Any], float, float]]:

@@ -11,7 +11,7 @@ from forensics.run.inputs import LOST, is_policy
 from forensics.run.metrics_in_words import moved_from
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats, Series, parts, series
-from forensics.signs.policy_updates import EXPLAINED, GROWN, STILL, value_loss_dwarfs_return
+from forensics.signs.policy_updates import EXPLAINED, GROWN, STILL, entropy_sign, value_loss_dwarfs_return
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 
 SUBJECT = "other_objectives"  # the other half of it
@@ -50,7 +50,7 @@ def entropy_collapsed(s: Symptoms) -> Sign:
     if entropy is None or entropy.usable.sum() < 5:
         return cannot_tell("the entropy of the policy was not logged.")
     x = entropy.value[entropy.usable]
-    sign = -1.0 if (x <= 0).all() else 1.0  # stable-baselines3 logs minus the entropy, as a loss
+    sign = entropy_sign(entropy)
     if np.percentile(np.abs(x), 90) < NO_CHOICE:
         step = int(entropy.step[entropy.usable][0])
         return seen(f"Policy entropy is below {NO_CHOICE:g} nats from step {step} on: one action is taken whatever is seen.", first=step)

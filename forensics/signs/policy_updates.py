@@ -8,7 +8,7 @@ import numpy as np
 
 from forensics.run import settings
 from forensics.run.metrics_in_words import moved_from, together
-from forensics.run.series import Floats, series
+from forensics.run.series import Floats, Series, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 
 SUBJECT = "other_objectives"  # a part of it
@@ -63,6 +63,12 @@ def value_loss_dwarfs_return(s: Symptoms) -> Sign:
     return seen(f"{text}: {how}.", where=value.place(s.run, int(np.flatnonzero(value.usable)[0])), first=int(value.step[value.usable][0]))
 
 
+def entropy_sign(entropy: Series) -> float:
+    """-1 where minus the entropy was logged, as a loss: so stable-baselines3, also of continuous actions, whose entropy may go below zero."""
+    x = entropy.value[entropy.usable]
+    return -1.0 if (x <= 0).all() or (x[0] < 0 and "loss" in entropy.tag.lower()) else 1.0
+
+
 def entropy_penalized(s: Symptoms) -> Sign:
     """Config weighs the entropy of the policy with a negative number, and the entropy fell to half: certainty itself was rewarded."""
     found, x = settings.named(s.run, ENTROPY_WEIGHT), _values(s, "rl.entropy")
@@ -76,7 +82,7 @@ def entropy_penalized(s: Symptoms) -> Sign:
         return absent(f"{text}.", where=where)
     logged = series(s.run, "rl.entropy")
     assert logged is not None
-    sign = -1.0 if (x <= 0).all() else 1.0  # stable-baselines3 logs minus the entropy, as a loss
+    sign = entropy_sign(logged)
     first, last = (sign * v for v in moved_from(logged))
     fell = last < HALF * first if (sign * x >= 0).all() else first - last > -math.log(HALF)
     text = f"{text}, which is below zero, and policy entropy goes from {first:.3g} to {last:.3g} nats"

@@ -1,4 +1,4 @@
-"""Short lists of fractions in a line, by their index: ``expert_load: [0.47, 0.12, 0.19, 0.22]``, ``Pseudo dice [0.81, 0.44]``."""
+"""Short lists of fractions in a line, by their index: ``expert_load: [0.47, 0.12, 0.19]``, ``Pseudo dice [0.81, 0.44]``, ``qk_max 1.0/0.8/1.0``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from parsers.lazy_regex import lazy_re
 _NUM = r"(?:np\.float(?:32|64)\()?+-?+(?:\d{1,9}+(?:\.\d{0,19}+)?+|\.\d{1,19}+)(?:[eE][+-]?\d{1,3}+)?+\)?+"
 _LIST = lazy_re(
     rf"(?<![\w./-])(?P<name>[A-Za-z][\w./-]*+(?: [A-Za-z][\w./-]*+){{0,2}})['\"]?\s?[:=]?\s?\[(?P<list>\s?{_NUM}(?:,\s?|\s){_NUM}(?:(?:,\s?|\s){_NUM}){{0,14}}\s?)\](?!\w)"
+)
+_SLASHED = lazy_re(
+    r"(?<![\w./-])(?P<name>[A-Za-z][\w.-]{0,40}+)\s?[:=]?\s?(?P<list>-?\d{1,9}(?:\.\d{1,19})?(?:/-?\d{1,9}(?:\.\d{1,19})?){2,15})(?![\w/.])"
 )
 _OF_CLASSES = lazy_re(r"(?i)\b(?:dice|m?iou|jaccard)\b")
 _OF_EXPERTS = lazy_re(r"(?i)\b(?:experts?|router|moe)\b")
@@ -24,10 +27,10 @@ def put_vectors(line: Line) -> None:
     """Gives the numbers of lists the name of the list and their index (as lists of JSON have it), in a line that names its place, or where the
     name says that each is of a class (nnU-Net: a line of its own below its epoch) or of an expert (``tokens per expert: 3.1 | share [0.2, 0.8]``);
     other lists may be a history."""
-    if "[" not in line.text:
+    if "[" not in line.text and line.text.count("/") < 2:
         return
     placed = any(f.role in {"step", "it", "epoch"} for f in line.fields)
-    for m in _LIST.finditer(line.text, line.body):
+    for m in (*_LIST.finditer(line.text, line.body), *_SLASHED.finditer(line.text, line.body)):
         first, end = m.span("list")
         own = [i for i, f in enumerate(line.fields) if first <= f.start < end]
         free = (

@@ -55,3 +55,10 @@ def test_loads_below_a_step_are_of_that_step(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("experts: 2 | share [0.1, 0.9]\n" + text)
     rows = forensics.read(str(tmp_path)).tables["metrics"].select(["tag", "step", "value"]).to_pylist()
     assert [(r["step"], r["value"]) for r in rows if r["tag"] == "expert share/1"] == [(i, i / 100) for i in range(10, 60, 10)]
+
+
+def test_numbers_between_slashes_are_those_of_layers_where_they_are_three_or_more(tmp_path: Path) -> None:
+    lines = [f"it {i} loss {2 - i / 50:.3f} qk_max {i}.0/{2 * i}.5/{3 * i}.25 batch 3/20" for i in range(1, 30)]
+    (tmp_path / "out.log").write_text("\n".join(lines) + "\n")
+    tags = set(forensics.read(str(tmp_path)).tables["metrics"]["tag"].to_pylist())
+    assert {"qk_max/0", "qk_max/1", "qk_max/2"} <= tags

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from forensics.detectors import divergence, loss_spike
+from forensics.detectors import divergence, loss_spike, plateau
 from forensics.pipeline import judge
 from forensics.signs import kl_weight as K
 from forensics.signs import latents as L
@@ -54,6 +54,7 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (U.entropy_penalized, "seen", {"rl.entropy": -0.7 * ONE + 0.005 * T}, {"config": {"ent_coef": -0.4}}),
     (U.entropy_penalized, "seen", {"rl.entropy": 1 - GROWS}, {"config": {"entropy_coeff": -0.01}}),  # of continuous actions
     (U.entropy_penalized, "seen", {"rl.entropy": 0.7 * FADES}, {"config": {"ent": -0.4}}),
+    (U.entropy_penalized, "absent", {"rl.entropy": 0.03 * T - 1}, {"config": {"ent": -0.4}}),  # it rises
     (U.entropy_penalized, "absent", {"rl.entropy": -0.7 * ONE + 0.005 * T}, {"config": {"ent_coef": 0.01}}),  # a task that is solved
     (U.entropy_penalized, "absent", {"rl.entropy": -0.7 * ONE}, {"config": {"ent_coef": -1e-6}}),
     (U.entropy_penalized, "cannot tell", {"rl.entropy": -0.7 * ONE}, {"config": {"ent_coef": "auto"}}),
@@ -243,6 +244,18 @@ def test_a_cycle_costs_reconstruction_too(worse: float) -> None:
     run = run_of({"loss.train": x, "other/beta": weight, "other/kl": 3 + 0 * weight})
     found = tuple(f for f in divergence.detect(run))
     assert found and K.kl_weight_lifts_loss(Symptoms(run, found)).state == ("absent" if worse else "seen")
+
+
+@pytest.mark.parametrize(("left", "state", "severity"), [(24.0, "seen", "info"), (34.5, "absent", "warning")])
+def test_a_weight_that_is_raised_holds_the_loss_up(left: float, state: str, severity: str) -> None:
+    """beta of 4: what reconstruction gains, the term costs."""
+    t = np.arange(100)
+    weight, x = np.clip((t + 1) / 60, 0, 1) * 4, 35 - t / 80 + 0.05 * noisy(100, 0.1)
+    rest = left + (35 - left) * np.exp(-t / 4)
+    run = run_of({"loss.train": x, "other/beta": weight, "other/kl": (x - rest) / weight})
+    found = tuple(plateau.detect(run))
+    assert found and K.kl_weight_holds_loss_up(Symptoms(run, found)).state == state
+    assert {f.severity for f in judge(run).findings if f.kind == "plateau"} == {severity}
 
 
 def test_a_cycle_that_begins_anew_at_the_end_is_no_lower_weight() -> None:
