@@ -17,7 +17,10 @@ _PROOF = 3  # lines that rise: of unrelated numbers every second pair does, and 
 _MOST_KINDS = 1000  # kinds of lines that are watched at a time (a bound)
 _BEFORE = {"time", "rank", "epoch", "epochs"}
 # What stands behind a number that begins a line and counts: "50: loss 0.4", "50  train 0.4  test 0.5".
-_ALONE = lazy_re(r"\s?[:|)]\s|\t|(?:\s{1,8}(?!(?i:nan|inf)\b)[A-Za-z_][\w@/.]{0,40}(?:\s|[:=]\s?)[ ]{0,8}[-+.\w%]{1,30},?){1,40}\s*$")
+_ALONE = lazy_re(
+    r"\s?[:|)]\s|\t|(?:\s{1,8}+(?!(?i:nan|inf)\b)[A-Za-z_][\w@/.]{0,40}+(?:[:=] {0,8}+|\s{1,8}+)[-+.\w%]{1,30}+,?+){1,40}+\s{0,200}+$"
+)
+
 
 Said = tuple[Where, Line]
 
