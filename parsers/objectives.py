@@ -22,6 +22,7 @@ _OF_A_SET = lazy_re(r"^(\d+ )?(s )?")  # what is left of "valid_1's" and "valida
 _CUT_OFF = lazy_re(
     r"(?: at)?(?: \d+(?:\.\d+)?){0,3}(?: [bmp])?$"
 )  # "ndcg 10", "recall at 10"; "m ap 50 95 b": overlaps, and Ultralytics' box, mask or pose
+_OF_RETURNS = {"ic", "rank ic"}  # the information coefficient
 _ANYTHING = {"total", "cost", "hinge", "focal", "triplet"}  # in a group of tags also a total of time, a term of a loss
 _KINDS = ("whole_falls", "whole_rises", "error_falls", "score_rises")  # best first
 
@@ -64,6 +65,8 @@ def objective(tag: str, folder: str = "") -> Objective | None:
         )  # "vae/objective": what a group of tags calls whole
         if "/" not in text or core in _ANYTHING or not _known().get(core, (0, ""))[1].startswith("whole"):
             return None
+    if core in _OF_RETURNS and not EVAL.search(text):  # "ic" alone is the term of an initial condition
+        return None
     rank, kind = _known()[core]
     searched = core in data()["objective"]["ranking"] and not TRAIN.search(text)
     side = "eval" if searched else split(text, folder)

@@ -51,7 +51,7 @@ KL_TERM = rf"^(?!.*\b(w|weight|lambda|beta) (kl|kld)\b).*\b(kl|kld|kldiv|kl div(
 RECONSTRUCTION = r"\b(recon|reconstruction|rec|nll|mse|bce)\b"
 BALANCE = r"\b(balance|balancing|load balanc\w*|aux|router|moe)\b.*\bloss\b|\bloss\b.*\b(balance|balancing|load|router|moe)\b"
 ROUTED = r"\b(router|routing|gate|gating|moe|experts?|load)\b.*\bentropy\b"
-LARGEST_LOAD = r"\b(max|largest|top)\b.*\bexperts?\b.*\b(load|share|frac|fraction)\b|\b(router|routing|experts?|moe|gate)\b.*\b(max|largest|top)\b.*\b(load|share|frac|fraction)\b"
+LARGEST_LOAD = r"\b(max|largest|top)\b.*\bexperts?\b.*\b(load|share|frac|fraction)\b|\bmax ?load\b|\b(router|routing|experts?|moe|gate)\b.*\b(max|largest|top)\b.*\b(load|share|frac|fraction)\b"
 LOAD = r"\b(expert|experts|e)[ /]?\d+\b.*\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b|\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b.*\b(experts?|e)[ /]?\d+\b|^((experts?|router|moe)[ /])?loads?( l ?\d+)?/\d+$|\b(experts?|router|moe)[ /](usage|util\w*|share|frac(tion)?)/\d+$"
 
 

@@ -23,7 +23,7 @@ _SPLIT = rf"(?:train(?:ing)?|{_EVAL})"
 _STEMS = ("train", "val", "eval", "test", "dev", "hold", "held")  # what every split's name has: looked for before the pattern is
 _LABEL = lazy_re(
     rf"(?i)(?<![\w./-])(?P<word>{_SPLIT})(?: [A-Za-z][A-Za-z_-]*){{0,2}} ?:(?=\s+[A-Za-z\"'\[{{])(?!\s+(?:nan|inf)\b)"
-    rf"|[\[(](?P<boxed>{_SPLIT})[\])]"
+    rf"|[\[(](?P<boxed>{_SPLIT})[\])]|[|;]\s{{1,4}}(?P<cell>{_SPLIT})(?=\s+[A-Za-z][\w@/-]{{0,30}}\s+[-\d.])"  # "| dev xent 1.70 acc 0.58 |"
 )
 _BEST = lazy_re(r"(?i)\b(?:best|previous|last)\W{1,2}$")  # what was reached before is no evaluation of now
 _EVALS = frozenset(EVAL.values())
@@ -60,5 +60,5 @@ def _labels(body: str) -> list[tuple[int, str]]:
         return found
     for m in _LABEL.finditer(body):
         if not _BEST.search(body, max(0, m.start() - 10), m.start()):
-            found.append((m.end(), EVAL.get((m["word"] or m["boxed"]).lower(), "train")))
+            found.append((m.end(), EVAL.get((m["word"] or m["boxed"] or m["cell"]).lower(), "train")))
     return found

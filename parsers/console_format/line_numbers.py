@@ -55,6 +55,7 @@ _DRAWN = lazy_re(r"\[[=>.#-]+ +$")  # the drawn part of a bar that writes its co
 _LLM_C = {"tel": "test loss", "trl": "train loss", "eval": "hellaswag acc"}
 SKIP = lazy_re(r"(?i)^(?:eta|v_num|remaining(?: time)?|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank)$")
 _TRAINING = {"train", "training", *EVAL}
+_OF_SET = lazy_re(rf"(?i)^(?:train|training|{'|'.join(EVAL)})\s+(?=[A-Za-z])")  # "dev xent"
 _SPEED = lazy_re(rf"(?:{_DONE}|it)/s(?:ec)?|{_EACH}")  # units that say what is measured
 _MOST_NUMBERS = 1000  # a line of more is a printed tensor, not a report
 
@@ -118,7 +119,7 @@ class _Scan:
         body = self.line.text[self.line.body :]
         gaps = [gap for _, gap in self.tokens]
         self.keys = named_by_contrast(named_after_step(named_apart([key_of(gap) for gap in gaps]), gaps), gaps)
-        self.singles = all(" " not in key[0] for key in self.keys)
+        self.singles = all(" " not in _OF_SET.sub("", key[0]) for key in self.keys)
         self.torchtune = re.match(r"\s*\d+\|\d+\|", body) is not None
         self.llm_c = body[:2] == "s:"
 
@@ -236,7 +237,7 @@ class _Scan:
             return False
         if len(key) > 80 or len(key.split()) > 7 or not re.search("[A-Za-zθϑ∇]", key):
             return False
-        named = re.fullmatch(r"[A-Za-z][\w/@.-]*", key) and (self.singles or gap.lstrip()[:1] in {"|", ",", ":"})
+        named = re.fullmatch(r"[A-Za-z][\w/@.-]*", _OF_SET.sub("", key)) and (self.singles or gap.lstrip()[:1] in {"|", ",", ":"})
         return bool(
             explicit or key.startswith(("|", "‖")) or VOCABULARY.search(key) or STRONG.search(key) or named or between_marks(m, gap)
         )
