@@ -24,7 +24,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors import plateau
+from forensics.run import trained_before
 from forensics.run.evaluations import guessing
 from forensics.run.series import Floats, Series, parts, series
 from parsers.tables import Run
@@ -111,4 +111,4 @@ def _untrained(run: Run) -> bool:
     """Whether the first loss is what an untrained model has."""
     loss = series(run, "loss.train")
     x = loss.value[loss.usable] if loss is not None else np.zeros(0)
-    return loss is not None and len(x) > 0 and plateau.from_scratch(loss, float(x[0]), guessing(run, loss))
+    return loss is not None and len(x) > 0 and trained_before.from_scratch(loss, float(x[0]), guessing(run, loss))

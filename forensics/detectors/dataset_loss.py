@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors import plateau
 from forensics.detectors.eval_noise import noise_of
 from forensics.errors import CannotTell
+from forensics.run import trained_before
 from forensics.run.evaluations import guessing
 from forensics.run.first_evaluations import with_first
 from forensics.run.inputs import surviving
@@ -151,7 +151,7 @@ def _is_gone(sets: list[Set], i: int, end: float) -> bool:
 def _is_guessed(run: Run, train: Series, x: np.ndarray, end: float) -> bool:
     """Whether a set of which more than half was known ends at what guessing costs, in the unit of the training loss."""
     chance = guessing(run, train)
-    return chance is not None and float(x.min()) < HALF * chance and plateau.from_scratch(train, end, chance)
+    return chance is not None and float(x.min()) < HALF * chance and trained_before.from_scratch(train, end, chance)
 
 
 def _told(others: int) -> str:

@@ -37,15 +37,14 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run import meter_dips, nan_filter, settings
+from forensics.run import meter_dips, settings
 from forensics.run.endings import events
 from forensics.run.series import Series, series
-from forensics.spikes import excursions, medians
+from forensics.spikes import excursions, nan_filter_rows
 from parsers.tables import Run
 
 NEEDS: list[str] = []
 INPUTS = ["metrics"]
-OFF = 4.0  # sigmas that a filtered value must be off its level; statistical: once in 16,000, and the row's gradient norm is NaN besides
 CLOSE, AT_CLIP, CLIPPED = 0.04, 1e-3, 0.1  # of chance level; rounding of logs; share of the rows. Not critical (docs/thresholds.md)
 BITS = 1 / math.log(2)  # unit: bits a nat
 
@@ -108,47 +107,12 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def smallest_effect(run: Run) -> str:
     s = series(run, "loss.train")
-    share = excursions.smallest_visible(s.value[s.alive], OFF) if s is not None else None
+    share = excursions.smallest_visible(s.value[s.alive], nan_filter_rows.OFF) if s is not None else None
     return "" if share is None or share > 1 else f"+{share:.1%} in a row whose gradient norm is NaN"  # wide scatter hides them all
 
 
-def rows_made(run: Run, s: Series) -> dict[int, nan_filter.Match | None]:
-    """Rows of the loss that the Trainer's NaN filter made, with the way it made each (None: cannot be told)."""
-    if s.name != "loss.train" or run.framework != "hf-trainer" or not _filter_on(run):
-        return {}
-    y, logs = excursions.scaled(np.where(s.value == 0, np.nan, s.value))
-    if not logs or len(y) < excursions.WARMUP:
-        return {}
-    level = excursions.before(medians.rolling_median(y, excursions.LEVEL))
-    sigma = excursions.local_noise(y)
-    nan_at = _nan_steps(run)
-    k, a = max(s.interval, 1), int(settings.number(run, "accumulation") or 1)
-    found: dict[int, nan_filter.Match | None] = {}
-    for i in np.flatnonzero(
-        (np.abs(y - level) > OFF * sigma) & (np.abs(np.expm1(y - level)) > 0.01) & np.isfinite(s.value) & (s.value != 0)
-    ):
-        zeros_next = i + 1 < len(s) and s.value[i + 1] == 0
-        if i >= excursions.WARMUP and (int(s.step[i]) in nan_at or zeros_next):
-            base = float(np.exp(level[i]))
-            found[int(i)] = nan_filter.explain(
-                float(s.value[i]), base, base * float(sigma[i]), k, a, forever=bool(zeros_next), at_end=int(s.step[i]) in nan_at
-            )
-    return found
-
-
-def _filter_on(run: Run) -> bool:
-    rows = run.tables["config"].select(["key", "value"]).to_pylist()
-    said = [r["value"] for r in rows if r["key"].rsplit(".", 1)[-1] == "logging_nan_inf_filter"]
-    return not said or str(said[-1]).lower() != "false"
-
-
-def _nan_steps(run: Run) -> set[int]:
-    g = series(run, "grad.norm")
-    return {int(x) for x in g.step[~np.isfinite(g.value)]} if g is not None else set()
-
-
 def _filtered(run: Run, s: Series) -> Iterator[Finding]:
-    for row, match in rows_made(run, s).items():
+    for row, match in nan_filter_rows.rows_made(run, s).items():
         step, value = int(s.step[row]), float(s.value[row])
         level = float(np.median(s.value[max(row - excursions.LEVEL, 0) : row]))
         a = int(settings.number(run, "accumulation") or 1)

@@ -38,7 +38,6 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors import logger_artefact
 from forensics.errors import CannotTell
 from forensics.run import epoch_means, meter_dips
 from forensics.run.evaluations import improves_after
@@ -46,7 +45,7 @@ from forensics.run.inputs import ANY_LOSS, loss_of
 from forensics.run.once import once
 from forensics.run.plan import planned_steps
 from forensics.run.series import Series, series
-from forensics.spikes import excursions, jumps, measurements, throughout
+from forensics.spikes import excursions, jumps, measurements, nan_filter_rows, throughout
 from forensics.spikes.classes import Spike, judge
 from forensics.spikes.histories import History, histories
 from forensics.spikes.trend import IN_ORDER, falls_in_order
@@ -111,7 +110,7 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
             return
         raise CannotTell(f"only {len(s)} values of {s.tag} were logged")
     length = planned_steps(run) or int(s.step.max() - s.step.min())
-    made, means = {*logger_artefact.rows_made(run, s), *meter_dips.lifted(run, s)}, epoch_means.few_make_it(run, s)
+    made, means = {*nan_filter_rows.rows_made(run, s), *meter_dips.lifted(run, s)}, epoch_means.few_make_it(run, s)
     for h in histories(s):
         judged = [j for j in judge(h.step, h.value, length) if j.at.start >= h.first and _on_one_count(h, j)]
         alike, rare = throughout.like_each(h.y, [j.at for j in judged]), sum(j.kind == "fast" for j in judged) <= RARE

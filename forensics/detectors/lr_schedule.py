@@ -30,7 +30,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.run.inputs import needed
 from forensics.run.plan import planned_steps
-from forensics.run.series import Series, series
+from forensics.run.series import Series
 from forensics.run.silent_restarts import with_silent_restarts
 from parsers.tables import Run
 
@@ -57,17 +57,6 @@ class Facts(BaseFacts):
     lasts: int | None  # steps until the rate is back
     planned: int | None  # steps of the run
     attempt: int
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What the rate did: peak, steps of warmup, where it ended (as a share of the peak), constant or not."""
-
-    peak: float
-    peak_step: int
-    warmup: int
-    final: float
-    constant: bool
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -124,21 +113,6 @@ def _triangles(s: Series, inside: list[int]) -> list[int]:
     first = slopes[: falls[0]]
     steep = all(slopes[i - 1] <= (1 + HEIGHT) * first.max() for i in inside) if len(first) else False
     return inside if steep and s.value.max() <= (1 + HEIGHT) * s.value[: falls[0] + 1].max() else []
-
-
-def shape(run: Run) -> Shape | None:
-    """The shape of the rate over the surviving rows; None where it was not logged."""
-    s = series(run, "lr")
-    if s is None:
-        return None
-    keep = s.usable
-    step, x = s.step[keep], s.value[keep]
-    if len(x) < 3 or x.max() <= 0:
-        return None
-    peak = float(x.max())
-    top = int(np.flatnonzero(x >= 0.99 * peak)[0])
-    rising = top > 0 and x[0] < 0.9 * peak
-    return Shape(peak, int(step[top]), int(step[top] - step[0]) if rising else 0, float(x[-1]) / peak, bool(x.min() > 0.99 * peak))
 
 
 def _jumps(s: Series) -> list[int]:

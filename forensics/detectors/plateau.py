@@ -41,8 +41,8 @@ from forensics.run.inputs import RISING, finite_objective, surviving
 from forensics.run.robust import error_of_median, noise_by_steps, robust_sigma
 from forensics.run.scores import scores
 from forensics.run.series import Floats, Ints, Series, series
+from forensics.run.trained_before import from_scratch, is_trained
 from forensics.spikes.visible import MARGIN
-from parsers.loss_names import is_likelihood
 from parsers.tables import Run
 
 NEEDS = ["|".join(("loss.train", "loss.eval", *RISING))]
@@ -59,8 +59,6 @@ EVALUATIONS, STANDS = 4, 0.01  # statistical: four in a row without a rise, once
 POINTS, HALF = 0.02, 0.5  # statistical: two standard errors of 600 samples' accuracy; bound: who is right more often does not guess
 CLEAR, NOISES = 0.05, 3.0  # unit: of a score, one pair of twenty more in the right order; statistical: chance does it once in 700
 RANKED = 0.1  # unit: ten pairs of a hundred more in the right order
-TWO = math.log(2)  # bound: nats; nobody guesses among fewer than two
-UNTRAINED = math.log(75.2)  # paper: nats a token; the worst of GPT-2's smallest model on text it never saw (Radford 2019, table 3)
 
 
 @dataclass(frozen=True)
@@ -142,7 +140,7 @@ def _never_learned(run: Run) -> Iterator[Finding]:
     shown = evidence.window(s, begin, end, title=s.tag, where=s.place(run, rows[0]), margin=0)
     trained = (
         (begin > 0.1 * end and begin > int(s.step[rows[1]]) - begin)
-        or _is_trained(run, s, first, chance)
+        or is_trained(run, s, first, chance)
         or _ranks_better(run)
         or _predicts(run)
     )
@@ -170,16 +168,6 @@ def _evaluations_too(run: Run) -> bool:
     """Whether evaluations, which are less noisy than batches, ended where they began."""
     _, y = evaluations(run)
     return len(y) >= EVALUATIONS and bool(y[-1] >= (1 - LEAST_FALL) * y[0] > 0)
-
-
-def _is_trained(run: Run, s: Series, first: float, chance: float | None) -> bool:
-    """Whether the first loss is far below what guessing costs: a run that goes on from a trained model. A classifier's config may name
-    the vocabulary of its text, so that there accuracy decides."""
-    if not is_likelihood(s.tag) or first <= 0:
-        return False
-    a = series(run, "acc.eval") or series(run, "acc.train")
-    guesses = a is not None and float(shares(a.value)[0]) <= HALF + POINTS
-    return first < HALF * (TWO if guesses or not chance else chance)
 
 
 def _ranks_better(run: Run) -> bool:
@@ -226,11 +214,6 @@ def _stood(run: Run, s: Series, rows: Ints, first: float, last: float, chance: f
     if abs(y[0] - y[-1]) > STANDS * abs(y[0]) or np.ptp(y) > 2 * STANDS * abs(y[0]) or not _settled(s, rows, int(step[0])):
         return None
     return f"Loss falls to a level at once and stands there: {y[0]:.4g} at the evaluation of step {step[0]}, {y[-1]:.4g} at the last"
-
-
-def from_scratch(s: Series, first: float, chance: float | None) -> bool:
-    """Whether a loss begins as high as guessing: the model knew nothing."""
-    return is_likelihood(s.tag) and first >= (0.9 * chance if chance else UNTRAINED)
 
 
 def _settled(s: Series, rows: Ints, step: int) -> bool:

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forensics.detectors import lr_schedule
-from forensics.run import settings
+from forensics.run import rate_shape, settings
 from forensics.run.once import once
 from forensics.run.series import series
 from parsers.tables import Run
@@ -59,7 +58,7 @@ def of_width(width: float) -> float:
 @once
 def recipe(run: Run) -> Recipe:
     """From the log where it says it, else from the config."""
-    shape = lr_schedule.shape(run)
+    shape = rate_shape.shape(run)
     optimizer = settings.setting(run, "optimizer")
     sgd = optimizer is not None and "sgd" in str(optimizer.value).lower()
     attention = run.framework in LANGUAGE or settings.setting(run, "heads") is not None or series(run, "attn.max_logit") is not None
@@ -77,7 +76,7 @@ def sgd_rate(run: Run) -> float:
     return SGD * max(float(np.median(norm.value[norm.usable])) / clip, 1.0)
 
 
-def _warmup(run: Run, shape: lr_schedule.Shape | None) -> float | None:
+def _warmup(run: Run, shape: rate_shape.Shape | None) -> float | None:
     configured = settings.number(run, "warmup_steps")
     if shape is not None and shape.warmup:
         return float(shape.warmup)

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from forensics.detectors import lr_schedule, plateau, warmup
-from forensics.run import reach, settings
+from forensics.detectors import plateau, warmup
+from forensics.run import rate_shape, reach, settings
 from forensics.run.plan import planned_steps
 from forensics.run.recipe import HIGH, of_width, recipe
 from forensics.run.series import series
@@ -143,7 +143,7 @@ def _beside_usual(run: Run, low: float, high: float, rate: float) -> str:
 
 def _rate_place(run: Run) -> str:
     """Where the peak rate stands: in the log, else in the config."""
-    shape, rate, told = lr_schedule.shape(run), series(run, "lr"), settings.setting(run, "lr")
+    shape, rate, told = rate_shape.shape(run), series(run, "lr"), settings.setting(run, "lr")
     if shape is not None and rate is not None:
         rows = np.flatnonzero(rate.usable & (rate.step == shape.peak_step))
         return rate.place(run, int(rows[0])) if len(rows) else ""
@@ -152,7 +152,7 @@ def _rate_place(run: Run) -> str:
 
 def _warmup_place(run: Run) -> str:
     told = settings.setting(run, "warmup_steps")
-    return _rate_place(run) if lr_schedule.shape(run) is not None or told is None else told.where
+    return _rate_place(run) if rate_shape.shape(run) is not None or told is None else told.where
 
 
 def _warmed(run: Run, steps: float) -> bool:
@@ -162,7 +162,7 @@ def _warmed(run: Run, steps: float) -> bool:
 
 def _at_trouble(s: Symptoms, *, high: bool) -> Sign:
     """Where the rate stood at the first trouble, against its peak."""
-    shape, rate, found = lr_schedule.shape(s.run), series(s.run, "lr"), trouble(s.findings)
+    shape, rate, found = rate_shape.shape(s.run), series(s.run, "lr"), trouble(s.findings)
     if shape is None or rate is None:
         return cannot_tell(f"{NOT_LOGGED}.")
     if not found:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from forensics.case import Finding
-from forensics.detectors import divergence, level_shift, loss_spike, lr_schedule, oscillation, plateau
-from forensics.run import settings
+from forensics.detectors import divergence, level_shift, loss_spike, oscillation, plateau
+from forensics.run import rate_shape, settings
 from forensics.run.evaluations import improves_after
 from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Floats
@@ -193,7 +193,7 @@ def trained_well_before(s: Symptoms) -> Sign:
     found = trouble(s.findings)
     if not found:
         return does_not_arise("no trouble of the loss has a step, so there is nothing before it to judge.")
-    shape = lr_schedule.shape(s.run)
+    shape = rate_shape.shape(s.run)
     if shape is None:
         return cannot_tell("the learning rate was not logged.")
     if why := lacking(s.run, BEGINNING, "loss.train") or begins_late(s.run):

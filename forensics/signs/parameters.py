@@ -6,7 +6,7 @@ import numpy as np
 
 from forensics.detectors import frozen_weights, plateau
 from forensics.findings import GRAVE
-from forensics.run import settings, weight_norms
+from forensics.run import settings, trained_before, weight_norms
 from forensics.run.evaluations import guessing, shares
 from forensics.run.parameter_counts import counts
 from forensics.run.robust import error_of_median, noise_by_steps
@@ -119,7 +119,7 @@ def weights_hardly_move(s: Symptoms) -> Sign:
     third = len(norm) // 3 + 1
     early, late = float(np.median(norm[:third])), float(np.median(norm[-third:]))
     first, last = first_level(x), last_level(x)
-    if loss is None or not (plateau.from_scratch(loss, first, guessing(s.run, loss)) or _hardly_right(s.run)):
+    if loss is None or not (trained_before.from_scratch(loss, first, guessing(s.run, loss)) or _hardly_right(s.run)):
         return does_not_arise(f"{text}, and nothing says that the model was untrained: one that was trained is tuned by small moves.")
     told_loss = f"the loss goes from {first:.4g} to {last:.4g} and the gradient norm from {early:.3g} to {late:.3g}"
     if last < (1 - plateau.ROOM) * first or late < STEADY * early:

@@ -20,7 +20,7 @@ from forensics.detectors import (
     nonfinite,
     schedule_length,
 )
-from forensics.run import settings
+from forensics.run import rate_shape, settings
 from forensics.run.evaluations import LEVEL
 from forensics.run.plan import planned_steps
 from forensics.run.robust import error_of_median, noise_by_steps
@@ -115,7 +115,7 @@ def schedule_ends_early(s: Symptoms) -> Sign:
     """The rate comes to the end of its decay before six tenths of the planned steps."""
     if ends := s.of(schedule_length.Facts):
         return seen(f"{ends[0].title}.", ends, first=ends[0].facts.end)
-    rate, plan, shape = series(s.run, "lr"), planned_steps(s.run), lr_schedule.shape(s.run)
+    rate, plan, shape = series(s.run, "lr"), planned_steps(s.run), rate_shape.shape(s.run)
     kind = settings.setting(s.run, "schedule")
     if rate is None or shape is None:
         return cannot_tell(f"{NOT_LOGGED}.")
@@ -155,7 +155,7 @@ def schedule_factor_configured(s: Symptoms) -> Sign:
 
 def rate_constant(s: Symptoms) -> Sign:
     """The logged rate is the same from the first value to the last."""
-    shape, rate = lr_schedule.shape(s.run), series(s.run, "lr")
+    shape, rate = rate_shape.shape(s.run), series(s.run, "lr")
     if shape is None or rate is None:
         return cannot_tell(f"{NOT_LOGGED}.")
     x, where = rate.value[rate.usable], rate.place(s.run, 0)

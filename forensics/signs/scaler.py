@@ -102,7 +102,10 @@ def _skipped(run: Run, skips: Series) -> Floats | None:
         return None
     loss = series(run, "loss.train")
     reaches = loss is None or not len(loss) or step[-1] >= loss.step[-1] - SEARCH * (loss.step[-1] - loss.step[0])
-    return np.append(min(x[0] / skips.interval, 1.0), np.minimum(each / steps, 1.0)) if reaches else None
+    shares = np.append(x[0] / skips.interval, each / steps)
+    if (each > steps).any():
+        shares[1:] = (shares[1:] + shares[:-1]) / 2  # what came late belongs to the report before
+    return np.minimum(shares, 1.0) if reaches else None
 
 
 def _moves(run: Run, state: Callable[..., Sign]) -> Sign:

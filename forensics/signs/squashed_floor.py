@@ -27,7 +27,9 @@ def loss_stands_on_squashed_floor(s: Symptoms) -> Sign:
         return cannot_tell(f"training and evaluation loss were not both logged {LEAST} times.")
     n = class_count(s.run)
     if n is None or n < FEWEST:
-        return cannot_tell("the number of classes is not known: config does not say it, and the loss does not begin at ln of a whole number.")
+        return cannot_tell(
+            "the number of classes is not known: config does not say it, and the loss does not begin at ln of a whole number."
+        )
     floor = math.log(math.e + n - 1) - 1
     last, other = float(np.median(train[-max(len(train) // 4, LEAST) :])), float(np.median(held[-LEAST:]))
     text = f"The training loss ends at {last:.4g}, at {train.min():.4g} at its lowest, and the evaluation loss at {other:.4g}"

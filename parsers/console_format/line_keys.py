@@ -60,3 +60,8 @@ def between_marks(m: re.Match[str], gap: str) -> bool:
     values between bars (``| attn max 0.2 H 3.21 |``)? A count in prose is whole."""
     closed = _CLOSED.match(m.string, m.end()) is not None or ("|" in gap and _NEXT.match(m.string, m.end()) is not None)
     return closed and "." in (m["num"] or "") and _WORDS.search(gap) is not None
+
+
+def is_rate(key: str, m: re.Match[str]) -> bool:
+    """``eta 1.00e-04``: no time that is left (parsers/value_names.py)."""
+    return key.lower() == "eta" and ("e-" in m["num"].lower() or m["num"].startswith("0.0")) and not m["unit"]

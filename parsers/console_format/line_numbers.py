@@ -23,7 +23,7 @@ import re
 from dataclasses import dataclass, field
 
 from parsers.console_format.grammars import EVAL, NUM, STRONG, VOCABULARY, first_of_several, is_vector, is_word, key_of, role_of
-from parsers.console_format.line_keys import between_marks, named_after_step, named_apart, named_by_contrast
+from parsers.console_format.line_keys import between_marks, is_rate, named_after_step, named_apart, named_by_contrast
 from parsers.console_format.line_labels import mode_of, put_labels
 from parsers.console_format.line_places import put_places
 from parsers.console_format.line_prefix import SUFFIX, Field, Line, prefix, whole
@@ -58,11 +58,6 @@ _TRAINING = {"train", "training", *EVAL}
 _OF_SET = lazy_re(rf"(?i)^(?:train|training|{'|'.join(EVAL)})\s+(?=[A-Za-z])")  # "dev xent"
 _SPEED = lazy_re(rf"(?:{_DONE}|it)/s(?:ec)?|{_EACH}")  # units that say what is measured
 _MOST_NUMBERS = 1000  # a line of more is a printed tensor, not a report
-
-
-def _is_rate(key: str, m: re.Match[str]) -> bool:
-    """``eta 1.00e-04``: no time that is left (parsers/value_names.py)."""
-    return key.lower() == "eta" and ("e-" in m["num"].lower() or m["num"].startswith("0.0")) and not m["unit"]
 
 
 _CALL, _GIVES = lazy_re(r"\w\([A-Za-z][^()]{0,60}$"), lazy_re(r"\)[=:]")  # "rmse(train, last 30)=1.17": 30 is of the name
@@ -232,7 +227,7 @@ class _Scan:
         if (
             text[m.end("num") :][:2] == "%|"
             or is_vector(gap, text[m.end() : m.end() + 200], key)
-            or (SKIP.match(key) and not _is_rate(key, m))
+            or (SKIP.match(key) and not is_rate(key, m))
         ):
             return False
         if len(key) > 80 or len(key.split()) > 7 or not re.search("[A-Za-zθϑ∇]", key):

@@ -14,7 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from parsers import arrow, rank_names
-from parsers.runs.boundaries import FEW, Evidence
+from parsers.runs.boundaries import FEW
+from parsers.runs.clock import Evidence
 from parsers.runs.equal_values import same_stretch
 from parsers.runs.homes import series_name
 from parsers.runs.segments import TRAINED, Segment, segments

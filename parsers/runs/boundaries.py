@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsers.lazy_regex import lazy_re
+from parsers.runs.clock import Clock, Evidence, Values
 from parsers.runs.equal_values import ENOUGH
 from parsers.runs.process_lines import BEGINS, DEATHS, ENDS, Line
 from parsers.runs.spans import BEGINNING
@@ -30,46 +31,6 @@ _GONE = lazy_re(r"(?i)CUDA error|cancelled|preempted|node[_ ]fail|time limit|ter
 _PROCESS = BEGINS | ENDS
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What shows it, in words, and where these stand."""
-
-    text: str
-    source: str = ""
-    at: int | None = None
-
-
-@dataclass(frozen=True)
-class Values:
-    """The rows of one tag."""
-
-    at: NDArray[np.int64]
-    step: NDArray[np.int64]
-    value: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Clock:
-    """The rows of the tag whose steps tell a file's attempts best; places and values of what tells launches."""
-
-    step: NDArray[np.int64]
-    at: NDArray[np.int64]
-    time: NDArray[np.float64]
-    names: frozenset[str]
-    tags: frozenset[str] = frozenset()
-    epoch: Values | None = None
-    loss: Values | None = None
-    elapsed: Values | None = None  # time since the launch
-    of_epochs: bool = False  # the steps are epochs
-
-    @property
-    def interval(self) -> int:
-        """Usual steps between two rows."""
-        grown = np.diff(self.step)
-        grown = grown[grown > 0]
-        return int(np.median(grown)) if len(grown) else 1
-
-
 def boundaries(clock: Clock, source: str, said: list[Line], launches: list[float], resumed: list[tuple[Line, bool]]) -> dict[int, Evidence]:
     """Rows (above 0) at which another process begins, with what shows it. ``said``: `lines`; ``launches``: `launch_times`;
     ``resumed``: `resumes`."""
@@ -79,7 +40,7 @@ def boundaries(clock: Clock, source: str, said: list[Line], launches: list[float
     usual = max(float(np.median(known)), float(whole)) if len(known) else None
     mine = sorted((x for x in said if x.source == source and x.at is not None), key=lambda x: x.at or 0)
     file = _File(clock, source, mine, pauses, usual)
-    found = dict(_back(file)) | dict(_told(file)) | dict(_launched(file, launches))
+    found = dict(_back(file)) | dict(_told(file)) | dict(_launched(file, launches)) | dict(_counted(file))
     if found and max(np.diff([0, *sorted(found), len(clock.step)])) < FEW and clock.step.min() > clock.interval:
         return {}  # a row or two each, far above the beginning: summaries
     return found or dict(_resumed_elsewhere(file, [(x, top) for x, top in resumed if x.source != source]))
@@ -235,6 +196,17 @@ def _launched(file: _File, launches: list[float]) -> Iterator[tuple[int, Evidenc
             after = after[:1]  # lines often tell whole seconds, rows their fractions: only a row of that second may be of before
         for row in [row for row in after.tolist() if row >= FEW and file.paused(row)][:1]:
             yield row, Evidence(f"a launch falls into the pause before step {file.clock.step[row]}", file.source, int(file.clock.at[row]))
+
+
+def _counted(file: _File) -> Iterator[tuple[int, Evidence]]:
+    """Rows at which the launch that rows name goes up, in whole numbers."""
+    told = file.clock.launches
+    if told is None or not (told.value == np.floor(told.value)).all():
+        return
+    for i in np.flatnonzero(np.diff(told.value) > 0).tolist():
+        if row := file.row(int(told.at[i + 1])):
+            said = f"rows count launch {told.value[i + 1]:.0f} after {told.value[i]:.0f}"
+            yield row, Evidence(said, file.source, int(told.at[i + 1]))
 
 
 def _resumed_elsewhere(file: _File, resumed: list[tuple[Line, bool]]) -> Iterator[tuple[int, Evidence]]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from parsers import arrow
 from parsers.lazy_regex import lazy_re
-from parsers.runs.boundaries import Evidence
+from parsers.runs.clock import Evidence
 from parsers.runs.homes import TRACKERS, run_id
 from parsers.runs.spans import BEGINNING, Span, goes_on, joined
 from parsers.tables import Run

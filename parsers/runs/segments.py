@@ -10,7 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from parsers import arrow
-from parsers.runs.boundaries import FEW, Clock, Evidence, Values, boundaries
+from parsers.runs.boundaries import FEW, boundaries
+from parsers.runs.clock import Clock, Evidence, Values
 from parsers.runs.equal_values import ENOUGH, Points, equal_share
 from parsers.runs.process_lines import BEGINS, ENDS, Line, launch_times, lines, resumes
 from parsers.runs.spans import Span
@@ -18,6 +19,7 @@ from parsers.tables import DATED
 
 TRAINED = {"loss.train", "lr", "grad.norm"}
 _AXES = {"epoch", "loss.train", "time.total"}
+_LAUNCHES = {f"other/{n}" for n in ("attempt", "attempt_id", "restart_count", "launch", "incarnation")}  # what counts them
 
 
 @dataclass
@@ -81,8 +83,9 @@ def _clock(rows: pa.Table, of_epochs: bool) -> Clock | None:
     of = {
         name: _values(rows, np.flatnonzero(keep & (tag == t)))
         for t, name in sorted(logged.items(), key=lambda x: count[x[0]])
-        if name in _AXES
+        if name in _AXES or name.lower() in _LAUNCHES
     }
+    launches = next((values for name, values in of.items() if name.lower() in _LAUNCHES), None)
     return Clock(
         step,
         at,
@@ -93,6 +96,7 @@ def _clock(rows: pa.Table, of_epochs: bool) -> Clock | None:
         of.get("loss.train"),
         of.get("time.total"),
         of_epochs,
+        launches,
     )
 
 

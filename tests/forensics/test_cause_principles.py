@@ -227,6 +227,8 @@ def test_a_norm_that_overflows_beside_a_finite_loss_is_no_formula(tmp_path: Path
 def test_a_share_of_zeros_among_activations_tells_dead_units(tmp_path: Path) -> None:
     stuck = [{"step": i, "loss": 2.3 + 0.01 * math.sin(i), "lr": 1e-3, "frac_zero_relu": 1.0} for i in range(150)]
     assert lead(analyzed(tmp_path / "a", stuck)) == "dead_or_saturated_units"
+    told_nothing = [r | {"kl_loss": 4.0 * math.exp(-r["step"] / 5), "recon_loss": r["loss"]} for r in stuck]  # a dead encoder's latents
+    assert lead(analyzed(tmp_path / "b", told_nothing)) == "dead_or_saturated_units"
 
 
 def test_no_gradient_in_any_layer_is_dead_units_and_in_some_is_freezing(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def falls_back(high: float, low: float, seed: int = 1) -> Callable[[int], float]
         ("neg_elbo", "train", False),
         ("val/log_likelihood", "eval", True),
         ("valid_0's auc", "eval", True),
+        ("val_rank_ic", "eval", True),
         ("valid_0's ndcg@10", "eval", True),
         ("train/success_rate", "train", True),
         ("test/success_rate", "eval", True),
@@ -83,7 +84,9 @@ def test_words_of_an_objective(tag: str, side: str, rises: bool) -> None:
     assert (told.side, told.rises) == (side, rises)
 
 
-@pytest.mark.parametrize("tag", ["total_cost_usd", "score_threshold", "error_count", "mse_weight", "lr", "time", "l2_norm/grad", "epoch"])
+@pytest.mark.parametrize(
+    "tag", ["total_cost_usd", "score_threshold", "error_count", "mse_weight", "lr", "time", "l2_norm/grad", "epoch", "ic"]
+)
 def test_words_of_none(tag: str) -> None:
     assert objective(tag) is None
 

@@ -31,6 +31,7 @@ def tags(text: str) -> list[str]:
         ("Epoch 3 loss: 0.5, best val: loss 0.4", ["loss", "loss"]),
         ("Epoch 3 loss=0.5 saved to runs/test: done", ["loss"]),
         ("Epoch 3 final loss=0.5", ["loss"]),
+        ("| step 50 | dev xent 1.70 acc 0.58 | train xent 1.5 acc 0.6 |", ["dev xent", "dev acc", "train xent", "train acc"]),
         ("rank:0 DONE loss=0.5 left=9 rank:1 DONE loss=0.5 left=9", ["loss", "left", "loss", "left"]),
         ("Epoch[3] Time cost=106.5", ["Time cost"]),
     ],

@@ -340,3 +340,9 @@ def test_launches_that_a_log_counts_and_a_checkpoint_that_is_picked_up(tmp_path:
     text = "\n".join(["##### launch 1 on ws4 #####", *rows[:30], *second, *rows[30:]]) + "\n"
     assert attempts(parsers.read(write(tmp_path / "a", out_dot_txt=text))) == [[2, 60], [62, 120]]
     assert attempts(parsers.read(write(tmp_path / "b", out_dot_txt="\n".join(rows) + "\n"))) == [[2, 120]]
+
+
+@pytest.mark.parametrize(("key", "cut"), [("attempt", True), ("restart_count", True), ("chunk", False)])
+def test_rows_that_count_the_launch(tmp_path: Path, key: str, cut: bool) -> None:
+    text = rows(range(0, 60, 2), **{key: 0}) + rows(range(60, 120, 2), **{key: 1})
+    assert attempts(parsers.read(write(tmp_path, log_dot_jsonl=text))) == ([[0, 58], [60, 118]] if cut else [[0, 118]])

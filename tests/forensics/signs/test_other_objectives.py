@@ -117,6 +117,7 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (P.reward_never_rose, "cannot tell", {"loss.train": FADES}, {}),
     (O.gan_trouble, "seen", {"other/D(x)": 1 - FADES / 2, "other/D(G(z))": FADES / 2}, {}),
     (O.experts_unbalanced, "seen", {"other/router_a/top_share": 0.3 * ONE, "other/router_b/top_share": 0.95 * ONE}, {}),
+    (O.experts_unbalanced, "seen", {"other/maxload": 0.97 * ONE}, {}),
     (O.experts_unbalanced, "absent", {"other/router_a/top_share": 0.3 * ONE, "other/router_b/top_share": 0.25 * ONE}, {}),
     (O.gan_trouble, "seen", {"other/p_real": 1 - FADES / 2, "other/p_fake": FADES / 2}, {}),
     (O.gan_trouble, "seen", {"other/loss_D": 1.4 * FADES}, {}),

@@ -1,0 +1,36 @@
+"""The shape of a learning rate: its peak, its warmup, and where it ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from forensics.run.series import series
+from parsers.tables import Run
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What the rate did: peak, steps of warmup, where it ended (as a share of the peak), constant or not."""
+
+    peak: float
+    peak_step: int
+    warmup: int
+    final: float
+    constant: bool
+
+
+def shape(run: Run) -> Shape | None:
+    """The shape of the rate over the surviving rows; None where it was not logged."""
+    s = series(run, "lr")
+    if s is None:
+        return None
+    keep = s.usable
+    step, x = s.step[keep], s.value[keep]
+    if len(x) < 3 or x.max() <= 0:
+        return None
+    peak = float(x.max())
+    top = int(np.flatnonzero(x >= 0.99 * peak)[0])
+    rising = top > 0 and x[0] < 0.9 * peak
+    return Shape(peak, int(step[top]), int(step[top] - step[0]) if rising else 0, float(x[-1]) / peak, bool(x.min() > 0.99 * peak))

@@ -1,0 +1,30 @@
+"""Whether a run begins with a model that knows nothing, or goes on from a trained one, by its first loss."""
+
+from __future__ import annotations
+
+import math
+
+from forensics.run.evaluations import shares
+from forensics.run.series import Series, series
+from parsers.loss_names import is_likelihood
+from parsers.tables import Run
+
+TWO = math.log(2)  # bound: nats; nobody guesses among fewer than two
+UNTRAINED = math.log(75.2)  # paper: nats a token; the worst of GPT-2's smallest model on text it never saw (Radford 2019, table 3)
+FAR_BELOW = 0.5  # bound: half of what guessing costs is no guess
+GUESSES = 0.52  # statistical: right in one half, and two standard errors of 600 samples' accuracy
+
+
+def is_trained(run: Run, s: Series, first: float, chance: float | None) -> bool:
+    """Whether the first loss is far below what guessing costs: a run that goes on from a trained model. A classifier's config may name
+    the vocabulary of its text, so that there accuracy decides."""
+    if not is_likelihood(s.tag) or first <= 0:
+        return False
+    a = series(run, "acc.eval") or series(run, "acc.train")
+    guesses = a is not None and float(shares(a.value)[0]) <= GUESSES
+    return first < FAR_BELOW * (TWO if guesses or not chance else chance)
+
+
+def from_scratch(s: Series, first: float, chance: float | None) -> bool:
+    """Whether a loss begins as high as guessing: the model knew nothing."""
+    return is_likelihood(s.tag) and first >= (0.9 * chance if chance else UNTRAINED)
