@@ -31,6 +31,10 @@ A_TOKEN = 10.0  # nats to the reference, other means: what choosing among 22,000
 AN_ANSWER = 6.0  # nats that a chosen answer may lose: Ziegler et al.'s target for the distance to the reference; sound training costs chosen answers some, too
 LIKELIHOOD = 3.0  # times the nats that a chosen answer cost at first: each token has on average become the cube as unlikely
 EXPLODED = 100.0  # times the first level: two orders of magnitude
+REWARD_SCALE = "reward_scale reward_scaling reward_scale_factor rew_scale"
+REWARD_A_STEP = (
+    "reward_per_step reward_per_tick reward_per_frame step_reward per_step_reward tick_reward alive_reward alive_bonus healthy_reward"
+)
 LARGEST_SCALE = 30.0  # the largest reward scale among the published configs of brax (SAC)
 NOISES = 3.0  # standard errors
 BESIDE = 5  # rewards on each side of a step, whose medians are compared
@@ -136,12 +140,12 @@ def _values_get_lost(s: Symptoms, value: Series, grown: float) -> str | None:
 
 
 def rewards_scaled_up(s: Symptoms) -> Sign:
-    """Rewards are multiplied by more than 30 by config."""
-    found = settings.named(s.run, "reward_scale reward_scaling reward_scale_factor rew_scale")
+    """Rewards are multiplied by more than 30 by config, or it pays that much a step."""
+    found = settings.named(s.run, REWARD_SCALE) or settings.named(s.run, REWARD_A_STEP)
     scale = settings.as_number(found[-1].value) if found else None
     if scale is None:
-        return cannot_tell("config does not say by what rewards are multiplied.")
-    text = f"Config multiplies rewards by {scale:g}."
+        return cannot_tell("config does not say by what rewards are multiplied, nor what a step pays.")
+    text = f"Config multiplies rewards by {scale:g}." if settings.named(s.run, REWARD_SCALE) else f"Config pays {scale:g} a step."
     return seen(text, where=found[-1].where) if abs(scale) > LARGEST_SCALE else absent(text, where=found[-1].where)
 
 

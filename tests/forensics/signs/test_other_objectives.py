@@ -89,6 +89,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (P.reward_steps_to_other_scale, "cannot tell", SCALED | {"rl.len": 20 + GROWS}, {}),
     (P.rewards_scaled_up, "seen", {"rl.reward": GROWS}, {"config": {"reward_scale": 100}}),
     (P.rewards_scaled_up, "absent", {"rl.reward": GROWS}, {"config": {"reward_scale": 1}}),
+    (P.rewards_scaled_up, "seen", {"rl.reward": GROWS}, {"config": {"reward_per_tick": 250.0}}),
+    (P.rewards_scaled_up, "absent", {"rl.reward": GROWS}, {"config": {"healthy_reward": 1.0}}),
     (P.rewards_scaled_up, "cannot tell", {"rl.reward": GROWS}, {}),
     (P.reward_fell, "seen", {"rl.reward": np.where(T < 60, GROWS, -3)}, {}),
     (P.reward_fell, "absent", {"rl.reward": GROWS}, {}),
