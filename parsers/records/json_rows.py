@@ -18,6 +18,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from parsers.console_format.event_lines import Event
+from parsers.console_format.spoken import event_in
+from parsers.console_format.tracebacks import TRACEBACK
+from parsers.lazy_regex import lazy_re
+from parsers.names import meaning
 from parsers.records import json_columns
 from parsers.records import json_values as v
 from parsers.records.cells import as_number
@@ -25,8 +30,11 @@ from parsers.records.gather import Gathered
 from parsers.records.json_columns import Table
 from parsers.records.parts import Floats, Ints, Part
 from parsers.records.vocabulary import EPOCH, TIME, last, plain
+from parsers.tables import Note
 
 Row = dict[str, Any]
+_NAMES_EVENTS = {"event", "evt", "ev", "event_type"}
+_OF_MACHINES = lazy_re(r"(?:other|mem|gpu|cpu)\b")  # names of metrics
 _MAX_LIST, _MAX_DEPTH, _MAX_TAGS = 16, 20, 500_000
 
 
@@ -36,6 +44,7 @@ class Log(Gathered):
     def __init__(self, *, fill: bool = True, rank: int | None = None) -> None:
         super().__init__(fill=fill, rank=rank)
         self.has_steps = False
+        self.only_events = True  # every row names an event, and none a step
         self._tags: set[str] = set()
         self._settings = ""
 
@@ -52,6 +61,12 @@ class Log(Gathered):
                 self._group(shape, some, Part(np.array(some_at, np.int64), evaluation=word))
         if self.rows.full():
             yield from self.rows.flush()
+
+    def finish(self) -> Iterator[pa.RecordBatch | Note]:
+        """Rows of an agent that watches a training are no steps of it: they name events, and measure nothing of what is trained."""
+        if self.only_events and all(_OF_MACHINES.match(meaning(tag).name) for tag in self._tags):
+            self.fill = False
+        yield from super().finish()
 
     def _group(self, shape: tuple[str, ...], rows: Sequence[Row], part: Part) -> None:
         values = list(chain.from_iterable(map(dict.values, rows)))
@@ -73,6 +88,9 @@ class Log(Gathered):
         closing = self.has_steps and part.steps is None and part.epochs is None  # the summary at a log's end
         if message or (texts and not part.samples and (closing or not part.columns)):
             self._events(part, names, rows, message)
+        elif texts and not part.samples and part.steps is None and part.epochs is None:
+            self._events(part, names, rows, None, measured=True)
+        self.only_events &= part.steps is None and part.epochs is None and part.times is not None and bool(names.keys() & _NAMES_EVENTS)
         if part.columns or part.samples:
             self.has_steps |= part.steps is not None
             self.parts.append(part)
@@ -101,7 +119,8 @@ class Log(Gathered):
             for key, value in v.flat("", settings):
                 self.rows.config(key, value, at=at)
 
-    def _events(self, part: Part, names: dict[str, str], rows: Sequence[Row], message: str | None) -> None:
+    def _events(self, part: Part, names: dict[str, str], rows: Sequence[Row], message: str | None, measured: bool = False) -> None:
+        """What rows say, each in its own words or in those that a console would print; ``measured``: only what is an event by these."""
         kinds = [names[n] for n in v.EVENT_KEYS if n in names]
         level = next((names[n] for n in v.LEVEL_KEYS if n in names), None)
         used = {level, *(names[n] for n in TIME if n in names)}
@@ -109,17 +128,17 @@ class Log(Gathered):
             kind = next((row[k] for k in kinds if isinstance(row[k], str) and len(row[k]) < 40), "log")
             rest = [f"{k}={x}" for k, x in row.items() if k not in used and x != kind and isinstance(x, (str, int, float))]
             text = str(row[message]) if message else " ".join([kind, *rest])[:2000]
-            said = str(row[level]).lower() if level else "info"
+            said, step = str(row[level]).lower() if level else "info", part.step_of(i)
+            event = _reported(row, text)
+            if measured and event is None:
+                continue
             if v.RESUMED.fullmatch(kind) or any(v.RESUMED_FROM.fullmatch(k) and x for k, x in row.items()):
                 kind = "resume"
+            elif event is not None and (kind == "log" or measured or event.level == "error"):
+                kind, said, text = event.kind, event.level, event.text
+                step = event.step if kind == "resume" else step
             self.rows.event(
-                _sound(kind),
-                _sound(text),
-                level=_sound(said),
-                step=part.step_of(i),
-                time=part.time_of(i),
-                at=at,
-                rank=part.rank_of(i, self.rank),
+                _sound(kind), _sound(text), level=_sound(said), step=step, time=part.time_of(i), at=at, rank=part.rank_of(i, self.rank)
             )
 
     def _column(self, part: Part, tag: str, column: Sequence[Any], index: Ints | None, depth: int = 0) -> None:
@@ -161,6 +180,12 @@ class Log(Gathered):
             return
         self._tags.add(tag)
         part.columns.append((tag, index, numbers))
+
+
+def _reported(row: Row, text: str) -> Event | None:
+    """What a row reports by its text, or by an exception in another of its fields."""
+    raised = next((x for x in row.values() if isinstance(x, str) and x is not text and TRACEBACK.search(x)), None)
+    return event_in(raised or text)
 
 
 def _by_mode(shape: tuple[str, ...], rows: Sequence[Row], at: Sequence[int]) -> Iterator[tuple[str, Sequence[Row], Sequence[int]]]:

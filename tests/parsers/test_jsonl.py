@@ -359,3 +359,45 @@ def test_rows_say_in_parts_of_a_word_that_they_are_an_evaluation_or_a_header(tmp
     found = read(tmp_path / "events.jsonl", rows)
     assert {c["key"] for c in found.config} >= {"rate", "n_steps"}
     assert curve(found, "valid/bce") == [(80, 0.71)] and curve(found, "bce")[-1] == (80, 0.62)
+
+
+STACK = 'Traceback (most recent call last):\n  File "/src/train.py", line 7, in main\n    x[3]\nIndexError: list index out of range'
+
+
+@pytest.mark.parametrize(
+    ("row", "kind", "level"),
+    [
+        ({"level": "error", "message": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"}, "oom", "error"),
+        ({"level": "ERROR", "message": "training failed", "exc_info": STACK}, "traceback", "error"),
+        (
+            {"lvl": "error", "evt": "dmesg", "attempt": 1, "line": "NVRM: Xid (PCI:0000:c1:00): 79, GPU has fallen off the bus."},
+            "hardware",
+            "error",
+        ),
+        ({"event": "crash", "error": "RuntimeError: CUDA error: an illegal memory access was encountered"}, "hardware", "error"),
+        ({"level": "info", "message": "Training finished"}, "finished", "info"),
+        ({"level": "info", "event": "shard_ready", "message": "no oom so far"}, "shard_ready", "info"),
+        ({"level": "info", "message": "all is well"}, "log", "info"),
+    ],
+)
+def test_a_message_says_what_a_line_of_a_console_would(tmp_path: Path, row: dict[str, Any], kind: str, level: str) -> None:
+    rows = [{"step": i, "loss": 2 / (1 + i)} for i in range(30)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(r) + "\n" for r in [*rows, row]))
+    (event,) = parsers.read(tmp_path).tables["events"].to_pylist()
+    assert (event["kind"], event["level"]) == (kind, level)
+
+
+def test_counters_beside_a_state_are_measurements_and_no_events(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps({"phase": "load", "rows": i}) + "\n" for i in range(5)))
+    assert parsers.read(tmp_path).tables["events"].num_rows == 0
+
+
+def test_rows_of_an_agent_that_watches_are_no_steps(tmp_path: Path) -> None:
+    def write(name: str, **more: float) -> list[int | None]:
+        rows = [{"ts": 1775116800.0 + 60 * i, "evt": "heartbeat", "attempt": 1, "cpu_pct": 0.3} | more for i in range(5)]
+        (tmp_path / name).write_text("".join(json.dumps(r) + "\n" for r in rows))
+        found: list[int | None] = parsers.read(tmp_path / name).tables["metrics"]["step"].to_pylist()
+        return sorted(set(found), key=str)
+
+    assert write("agent.jsonl") == [None]
+    assert write("loop.jsonl", loss=0.5) == [0, 1, 2, 3, 4]
