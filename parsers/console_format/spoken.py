@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from parsers.console_format.event_lines import Event, event_of
 from parsers.console_format.line_prefix import Where
 from parsers.console_format.tracebacks import TRACEBACK, Traceback
@@ -9,6 +11,7 @@ from parsers.console_format.tracebacks import TRACEBACK, Traceback
 _MOST_LINES = 2000
 
 
+@lru_cache(maxsize=4096)  # rows say the same again and again
 def event_in(text: str) -> Event | None:
     """The last exception that a text holds, else the gravest thing that one of its lines reports; None for chatter."""
     lines = text.splitlines()[:_MOST_LINES]

@@ -34,6 +34,8 @@ from parsers.tables import Note
 
 Row = dict[str, Any]
 _NAMES_EVENTS = {"event", "evt", "ev", "event_type"}
+_OF_ERRORS = {"error", "err", "exception", "exc_info", "exc", "traceback", "stacktrace", "stack_trace", "reason"}
+_CALM = {"debug", "info"}
 _OF_MACHINES = lazy_re(r"(?:other|mem|gpu|cpu)\b")  # names of metrics
 _MAX_LIST, _MAX_DEPTH, _MAX_TAGS = 16, 20, 500_000
 
@@ -88,8 +90,12 @@ class Log(Gathered):
         closing = self.has_steps and part.steps is None and part.epochs is None  # the summary at a log's end
         if message or (texts and not part.samples and (closing or not part.columns)):
             self._events(part, names, rows, message)
-        elif texts and not part.samples and part.steps is None and part.epochs is None:
-            self._events(part, names, rows, None, measured=True)
+        elif texts and not part.samples:
+            placed = part.steps is not None or part.epochs is not None  # measurements: only a field of an error tells more
+            spoken = {x for k in texts if not placed or plain(k) in _OF_ERRORS for x in table[k] if isinstance(x, str)}
+            said = {x for x in spoken if event_in(x) is not None}
+            if said:  # values measured beside words that a console would print
+                self._events(part, names, rows, None, said)
         self.only_events &= part.steps is None and part.epochs is None and part.times is not None and bool(names.keys() & _NAMES_EVENTS)
         if part.columns or part.samples:
             self.has_steps |= part.steps is not None
@@ -119,26 +125,30 @@ class Log(Gathered):
             for key, value in v.flat("", settings):
                 self.rows.config(key, value, at=at)
 
-    def _events(self, part: Part, names: dict[str, str], rows: Sequence[Row], message: str | None, measured: bool = False) -> None:
-        """What rows say, each in its own words or in those that a console would print; ``measured``: only what is an event by these."""
+    def _events(self, part: Part, names: dict[str, str], rows: Sequence[Row], message: str | None, said: set[str] | None = None) -> None:
+        """What rows say, each in its own words or in those that a console would print; ``said``: only rows that say one of these."""
         kinds = [names[n] for n in v.EVENT_KEYS if n in names]
         level = next((names[n] for n in v.LEVEL_KEYS if n in names), None)
+        reports = part.steps is not None and bool(part.columns)  # what is measured at a step is no event, as in a console
         used = {level, *(names[n] for n in TIME if n in names)}
         for i, (row, at) in enumerate(zip(rows, part.at.tolist(), strict=True)):
+            if said is not None and not any(x in said for x in row.values() if isinstance(x, str)):
+                continue
             kind = next((row[k] for k in kinds if isinstance(row[k], str) and len(row[k]) < 40), "log")
             rest = [f"{k}={x}" for k, x in row.items() if k not in used and x != kind and isinstance(x, (str, int, float))]
             text = str(row[message]) if message else " ".join([kind, *rest])[:2000]
-            said, step = str(row[level]).lower() if level else "info", part.step_of(i)
-            event = _reported(row, text)
-            if measured and event is None:
-                continue
+            grade, step = str(row[level]).lower() if level else "info", part.step_of(i)
             if v.RESUMED.fullmatch(kind) or any(v.RESUMED_FROM.fullmatch(k) and x for k, x in row.items()):
                 kind = "resume"
-            elif event is not None and (kind == "log" or measured or event.level == "error"):
-                kind, said, text = event.kind, event.level, event.text
+            elif (
+                (not reports or said or grade not in _CALM)
+                and (event := _reported(row, text)) is not None
+                and (kind == "log" or said or event.level == "error")
+            ):
+                kind, grade, text = event.kind, event.level, event.text
                 step = event.step if kind == "resume" else step
             self.rows.event(
-                _sound(kind), _sound(text), level=_sound(said), step=step, time=part.time_of(i), at=at, rank=part.rank_of(i, self.rank)
+                _sound(kind), _sound(text), level=_sound(grade), step=step, time=part.time_of(i), at=at, rank=part.rank_of(i, self.rank)
             )
 
     def _column(self, part: Part, tag: str, column: Sequence[Any], index: Ints | None, depth: int = 0) -> None:

@@ -375,6 +375,12 @@ STACK = 'Traceback (most recent call last):\n  File "/src/train.py", line 7, in 
             "error",
         ),
         ({"event": "crash", "error": "RuntimeError: CUDA error: an illegal memory access was encountered"}, "hardware", "error"),
+        ({"step": 30, "loss": 0.1, "error": "torch.OutOfMemoryError: CUDA out of memory."}, "oom", "error"),
+        (
+            {"level": "critical", "step": 30, "loss": 0.1, "msg": "CUDA error: an illegal memory access was encountered"},
+            "hardware",
+            "error",
+        ),
         ({"level": "info", "message": "Training finished"}, "finished", "info"),
         ({"level": "info", "event": "shard_ready", "message": "no oom so far"}, "shard_ready", "info"),
         ({"level": "info", "message": "all is well"}, "log", "info"),
