@@ -153,9 +153,7 @@ def accuracy_is_one_class(s: Symptoms) -> Sign:
     same = int(np.flatnonzero(np.r_[True, share[::-1] != share[-1]][1:])[0]) if (share != share[-1]).any() else len(share)
     full = share[-1] in (0, 1, 100)
     moved = float(np.ptp(loss[-max(same * len(loss) // len(share), 2) :])) > MOVES * abs(float(loss[0]))
-    before = np.unique(share[: len(share) - same])
-    learnt = len(before) >= ALIKE and share[-1] >= share.max()  # a small set, all of which that can be right is right
-    if same >= max(ALIKE, len(share) // 2) and moved and not full and not learnt:
+    if same >= max(ALIKE, len(share) // 2) and moved and not full:
         return seen(
             f"The last {same} of {len(share)} evaluation accuracies are all {share[-1]:.6g}, while the loss moves.", first=int(step[-same])
         )

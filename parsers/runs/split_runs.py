@@ -19,7 +19,6 @@ from collections import Counter
 from pathlib import Path, PurePosixPath
 
 from parsers import rank_names
-from parsers.runs import trainer_steps
 from parsers.runs.assemble import FileRead, Group, parts
 from parsers.runs.homes import TRACKERS, home, inside, nearness, run_id
 from parsers.runs.run_folders import Unit, counted_otherwise, is_copy, shared, sums_up_epochs, units
@@ -28,7 +27,7 @@ from parsers.runs.spans import goes_on
 
 def split(files: list[FileRead], root: Path, overrides: dict[str, str]) -> list[Group]:
     """The runs below root, the one that ran last by its own clock at the end; files without metrics go with the run they lie nearest to."""
-    files = trainer_steps.placed([part for f in files for part in parts(f)])
+    files = [part for f in files for part in parts(f)]
     silent = [f for f in files if f.run and not f.batches.get("metrics")]  # runs that ended before they logged anything
     rest = [f for f in files if not (f.run and not f.batches.get("metrics"))]
     known = units(rest, overrides)

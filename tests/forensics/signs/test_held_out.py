@@ -177,12 +177,6 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (L.accuracy_is_one_class, "seen", both(FALLS, FALLS) | {"acc.eval": np.full(60, 0.113)}, {}),
     (L.accuracy_is_one_class, "absent", both(FALLS, FALLS) | {"acc.eval": ACC}, {}),
     (L.accuracy_is_one_class, "absent", both(FALLS, FALLS) | {"acc.eval": np.ones(60)}, {}),
-    (
-        L.accuracy_is_one_class,
-        "absent",
-        both(FALLS, FALLS) | {"acc.eval": np.minimum(0.1 + np.arange(60) // 3 / 20, 0.95)},
-        {},
-    ),  # of twenty samples
     (L.accuracy_is_one_class, "cannot tell", both(FALLS, FALLS), {}),
     (L.eval_noisy, "seen", both(FALLS, 1.5 + 2 * np.exp(-T / 4) + 0.02 * np.sin(T * T * 0.37)), {}),
     (L.eval_noisy, "absent", both(FALLS, 3 - T / 30), {}),
