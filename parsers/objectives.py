@@ -19,9 +19,8 @@ from parsers.names import Meaning
 
 LOSSES = ("loss.train", "loss.eval", "ppl.", "bpb.")  # with one of these nothing else stands for the loss
 _OF_A_SET = lazy_re(r"^(\d+ )?(s )?")  # what is left of "valid_1's" and "validation_0"
-_CUT_OFF = lazy_re(
-    r"(?: at)?(?: \d+(?:\.\d+)?){0,3}(?: [bmp])?$"
-)  # "ndcg 10", "recall at 10"; "m ap 50 95 b": overlaps, and Ultralytics' box, mask or pose
+# "ndcg 10", "recall at 10"; "m ap 50 95 b": overlaps, and Ultralytics' box, mask or pose
+_CUT_OFF = lazy_re(r"(?: at)?(?: \d+(?:\.\d+)?){0,3}(?: [bmp])?$")
 _OF_RETURNS = {"ic", "rank ic"}  # the information coefficient
 _ANYTHING = {"total", "cost", "hinge", "focal", "triplet"}  # in a group of tags also a total of time, a term of a loss
 _KINDS = ("whole_falls", "whole_rises", "error_falls", "score_rises")  # best first
@@ -60,9 +59,8 @@ def objective(tag: str, folder: str = "") -> Objective | None:
     left = _OF_A_SET.sub("", " ".join(w for w in text.replace("/", " ").split() if w not in _noise()))
     core = left if left in _known() else _CUT_OFF.sub("", left)
     if core not in _known():
-        core = " ".join(
-            w for w in text.rpartition("/")[2].split() if w not in _noise()
-        )  # "vae/objective": what a group of tags calls whole
+        # "vae/objective": what a group of tags calls whole
+        core = " ".join(w for w in text.rpartition("/")[2].split() if w not in _noise())
         if "/" not in text or core in _ANYTHING or not _known().get(core, (0, ""))[1].startswith("whole"):
             return None
     if core in _OF_RETURNS and not EVAL.search(text):  # "ic" alone is the term of an initial condition

@@ -1,6 +1,6 @@
 """Names that stand for two things, told apart by their values: ``eta`` is the time left or the learning rate, ``scale`` anything or that of a loss.
 
-An estimate of the time left is in seconds, minutes or hours, mostly above one; a learning rate is seldom above one and never above ten.
+An estimate of the time left is in seconds, minutes or hours, mostly above one; a learning rate is hardly ever above one.
 Scalers of mixed precision begin at a power of two and multiply by two or halve: PyTorch's ``GradScaler``, Apex, DeepSpeed, Megatron-LM.
 """
 

@@ -56,9 +56,8 @@ def sentence(
 
 def _harmless_spikes(run: Run, checks: Sequence[Check]) -> str:
     fired = any(c.id == "loss_spike" and c.status == "fired" for c in checks)
-    count = (
-        len(findings_of(loss_spike.detect(run), loss_spike.Facts)) if fired else 0
-    )  # all of them, of which the page may list the gravest
+    # all of them, of which the page may list the gravest
+    count = len(findings_of(loss_spike.detect(run), loss_spike.Facts)) if fired else 0
     return (
         f"{count} loss spike{' was' if count == 1 else 's were'} found, {'not' if count == 1 else 'none'} worth a warning." if count else ""
     )

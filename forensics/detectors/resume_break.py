@@ -39,10 +39,8 @@ from parsers.tables import Run
 NEEDS = ["loss.train"]
 INPUTS = ["restarts"]
 LEAST = 10  # bound: the old attempt's noise comes from its values, and ten give a sigma within a quarter
-FEW, HALF_AGAIN = (
-    5,
-    math.log(1.5),
-)  # bound: values that show which way a loss went; unit: no scatter of a mean over an epoch, which falls besides
+FEW = 5  # bound: values that show which way a loss went
+HALF_AGAIN = math.log(1.5)  # unit: half again as high; no scatter of a mean over an epoch, which falls besides
 AFTER = 3  # bound: three values make a median
 AHEAD = 20  # values compared; not critical: 14 and 28 tell the same runs (docs/thresholds.md)
 ERRORS = 5.0  # statistical: chance does it once in 1.7 million, and a heavy tail seldom; not critical (docs/thresholds.md)

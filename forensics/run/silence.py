@@ -16,10 +16,8 @@ from parsers.tables import DOUBTED, WIDEST_ZONE, Run
 # lines that a job writes while it does no steps
 _SIGNS = ("signal", "scheduler", "exit", "hang", "nccl", "warning", "console", "alive", "heartbeat")
 SILENCE_SECONDS, SILENCE_TIMES = 120.0, 50.0
-BEATS, BEATING_SECONDS = (
-    5,
-    30.0,
-)  # bound: rows of one metric at the last step; five of a heartbeat are no evaluation, which gives one of each
+BEATS = 5  # bound: rows of one metric at the last step; five of a heartbeat are no evaluation, which gives one of each
+BEATING_SECONDS = 30.0  # unit: half a minute, the usual distance of two heartbeats; the fifty usual steps have to be over, too
 _BEATS = ("alive", "heartbeat")
 NEAREST_ZONE, HALF_HOUR = 3600.0, 1800.0  # seconds from UTC, and between zones but three (tz database)
 SOON = 300.0  # in which a job that ends says so

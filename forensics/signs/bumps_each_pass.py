@@ -10,6 +10,7 @@ from forensics.run.metrics_in_words import worded
 from forensics.run.series import series
 from forensics.signs.kl_weight import KL_WEIGHT
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from forensics.spikes.classes import BUMP_DISTANCE
 
 SUBJECT = "spike_shape"  # a part of it
 EFFECTS = {"bumps_high_each_pass": "loss.train"}  # a symptom of its own, for which there is no detector
@@ -17,7 +18,6 @@ EFFECTS = {"bumps_high_each_pass": "loss.train"}  # a symptom of its own, for wh
 LEAST = 3  # bound: bumps, whose two distances are one
 LASTS, APART = 2, 5  # bound: values of a bump, and logging intervals from one to the next: what is shorter alternates
 TIMES = 2.0  # unit: twice the level; regions of sound data that are not shuffled differ by less
-EVEN = 0.1  # of the distance, as forensics.spikes.classes has it of bumps
 AT = 2  # logging intervals between a bump and a rate that begins anew
 
 
@@ -34,7 +34,7 @@ def bumps_high_each_pass(s: Symptoms) -> Sign:
     apart = np.diff([f.facts.start for f in high])
     loss, rate, weight = series(s.run, "loss.train"), series(s.run, "lr"), next(iter(worded(s.run, KL_WEIGHT)), None)
     every = int(np.median(apart))
-    if loss is None or np.ptp(apart) > max(EVEN * every, AT * loss.interval) or every < APART * loss.interval:
+    if loss is None or np.ptp(apart) > max(BUMP_DISTANCE * every, AT * loss.interval) or every < APART * loss.interval:
         return absent(f"{len(high)} stretches of twice the loss come at distances of {apart.min()} to {apart.max()} steps.", high[:3])
     if rate is not None and _near(high, [int(rate.step[i]) for i in lr_schedule.restarts(rate)], rate.interval):
         return absent("The bumps come where the learning rate begins anew.", high[:3])

@@ -188,12 +188,12 @@ def _end(run: Run) -> End | str:
     if hits is others and len(held_out) >= LEAST:  # dropout lifts the one, overfitting the other
         ends.append(_mean_of_last(held_out))
     least, right = min(ends), _mean_of_last(shares(hits))
-    if (n := class_count(run) or _squashed_classes(loss, held_out, least, right)) is None:
+    if (n := _classes(run) or _squashed_classes(loss, held_out, least, right)) is None:
         return "the number of classes is not known: config does not say it, and the loss does not begin at ln of a whole number."
     return End(least, right, n)
 
 
-def class_count(run: Run) -> float | None:
+def _classes(run: Run) -> float | None:
     """How many classes there are: by config, else by a first loss that is what guessing among a whole number of them costs."""
     told = classes(run)
     step, loss = usable(run, "loss.train")

@@ -141,11 +141,12 @@ def _values_get_lost(s: Symptoms, value: Series, grown: float) -> str | None:
 
 def rewards_scaled_up(s: Symptoms) -> Sign:
     """Rewards are multiplied by more than 30 by config, or it pays that much a step."""
-    found = settings.named(s.run, REWARD_SCALE) or settings.named(s.run, REWARD_A_STEP)
+    scaled = settings.named(s.run, REWARD_SCALE)
+    found = scaled or settings.named(s.run, REWARD_A_STEP)
     scale = settings.as_number(found[-1].value) if found else None
     if scale is None:
         return cannot_tell("config does not say by what rewards are multiplied, nor what a step pays.")
-    text = f"Config multiplies rewards by {scale:g}." if settings.named(s.run, REWARD_SCALE) else f"Config pays {scale:g} a step."
+    text = f"Config multiplies rewards by {scale:g}." if scaled else f"Config pays {scale:g} a step."
     return seen(text, where=found[-1].where) if abs(scale) > LARGEST_SCALE else absent(text, where=found[-1].where)
 
 

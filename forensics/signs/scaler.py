@@ -91,21 +91,18 @@ def overflows_to_the_end(s: Symptoms) -> Sign:
 
 def _skipped(run: Run, skips: Series) -> Floats | None:
     """The share of the updates that were skipped since the report before; None where the count does not tell. It is counted anew in each report, or
-    up, which a bar may show a report late; where only lines of skipped updates have it, it tells nothing of the time behind them."""
+    up; where only lines of skipped updates have it, it tells nothing of the time behind them."""
     x, step = skips.value, skips.step
     if not len(x) or skips.interval <= 1 or not np.isfinite(x).all():
         return None
     if (x <= skips.interval).all():
         return np.asarray(x / skips.interval)
     each, steps = np.diff(x), np.diff(step)
-    if (each < 0).any() or (steps <= 0).any() or (each > steps + skips.interval).any():
+    if (each < 0).any() or (steps <= 0).any() or (each > steps).any():
         return None
     loss = series(run, "loss.train")
     reaches = loss is None or not len(loss) or step[-1] >= loss.step[-1] - SEARCH * (loss.step[-1] - loss.step[0])
-    shares = np.append(x[0] / skips.interval, each / steps)
-    if (each > steps).any():
-        shares[1:] = (shares[1:] + shares[:-1]) / 2  # what came late belongs to the report before
-    return np.minimum(shares, 1.0) if reaches else None
+    return np.append(min(x[0] / skips.interval, 1.0), each / steps) if reaches else None
 
 
 def _moves(run: Run, state: Callable[..., Sign]) -> Sign:

@@ -33,9 +33,7 @@ from parsers.records.vocabulary import EPOCH, TIME, last, plain
 from parsers.tables import Note
 
 Row = dict[str, Any]
-_NAMES_EVENTS = {"event", "evt", "ev", "event_type"}
-_OF_ERRORS = {"error", "err", "exception", "exc_info", "exc", "traceback", "stacktrace", "stack_trace", "reason"}
-_CALM = {"debug", "info"}
+_CALM = {"debug", "info"}  # levels
 _OF_MACHINES = lazy_re(r"(?:other|mem|gpu|cpu)\b")  # names of metrics
 _MAX_LIST, _MAX_DEPTH, _MAX_TAGS = 16, 20, 500_000
 
@@ -92,11 +90,11 @@ class Log(Gathered):
             self._events(part, names, rows, message)
         elif texts and not part.samples:
             placed = part.steps is not None or part.epochs is not None  # measurements: only a field of an error tells more
-            spoken = {x for k in texts if not placed or plain(k) in _OF_ERRORS for x in table[k] if isinstance(x, str)}
+            spoken = {x for k in texts if not placed or plain(k) in v.ERROR_KEYS for x in table[k] if isinstance(x, str)}
             said = {x for x in spoken if event_in(x) is not None}
             if said:  # values measured beside words that a console would print
                 self._events(part, names, rows, None, said)
-        self.only_events &= part.steps is None and part.epochs is None and part.times is not None and bool(names.keys() & _NAMES_EVENTS)
+        self.only_events &= part.steps is None and part.epochs is None and part.times is not None and bool(names.keys() & v.ONLY_EVENTS)
         if part.columns or part.samples:
             self.has_steps |= part.steps is not None
             self.parts.append(part)
@@ -140,13 +138,11 @@ class Log(Gathered):
             grade, step = str(row[level]).lower() if level else "info", part.step_of(i)
             if v.RESUMED.fullmatch(kind) or any(v.RESUMED_FROM.fullmatch(k) and x for k, x in row.items()):
                 kind = "resume"
-            elif (
-                (not reports or said or grade not in _CALM)
-                and (event := _reported(row, text)) is not None
-                and (kind == "log" or said or event.level == "error")
-            ):
-                kind, grade, text = event.kind, event.level, event.text
-                step = event.step if kind == "resume" else step
+            elif said or not (reports and grade in _CALM):
+                event = _reported(row, text)
+                if event is not None and (said or kind == "log" or event.level == "error"):
+                    kind, grade, text = event.kind, event.level, event.text
+                    step = event.step if kind == "resume" else step
             self.rows.event(
                 _sound(kind), _sound(text), level=_sound(grade), step=step, time=part.time_of(i), at=at, rank=part.rank_of(i, self.rank)
             )

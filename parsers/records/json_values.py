@@ -22,29 +22,16 @@ from parsers.records.vocabulary import SAMPLE_LIST, SAMPLE_ONE, SHARD, SHARD_ALO
 
 STEP_HOLDERS = {"info", "meta", "state", "progress", "counters", "train", "trainer", "data", "payload", "metrics", "metric"}
 MODE_KEYS = (
-    "mode",
-    "split",
-    "phase",
-    "stage",
-    "subset",
-    "partition",
-    "set",
-    "part",
-    "loop",
-    "what",
-    "event",
-    "evt",
-    "ev",
-    "event_type",
-    "type",
-    "kind",
-)
+    "mode", "split", "phase", "stage", "subset", "partition", "set", "part", "loop", "what", "event", "evt", "ev", "event_type", "type", "kind",
+)  # fmt: skip
 EVALUATION = lazy_re(
     rf"(?i)(?:(?:fit|train|training|model|run|epoch|loop)[._/:-])?((?:{'|'.join(vocabulary.EVALUATION)})(?:[_ ]?(?:step|epoch|end|loss))?)(?:[._/:-](?:end|done|epoch|result|results|metrics|finished))?"
 )
 LAST_PART = lazy_re(r"[._/:-]+")
 MESSAGE_KEYS = ("message", "msg", "text", "log_message", "event_message")
 EVENT_KEYS = ("event", "evt", "ev", "type", "kind", "event_type", "status")
+ONLY_EVENTS = {"event", "evt", "ev", "event_type"}  # of these, those that name nothing else
+ERROR_KEYS = {"error", "err", "exception", "exc_info", "exc", "traceback", "stacktrace", "stack_trace", "reason"}
 RESUMED_FROM = lazy_re(
     r"(?i)(?:resume[ds]?|restor(?:e|ed)|load(?:ed)?)_?from(?:_?(?:checkpoint|ckpt|path|step))?"
 )  # a launch that says so of itself

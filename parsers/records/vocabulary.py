@@ -51,21 +51,8 @@ TIME = (
 )  # fmt: skip  # wall clock, if the values lie between 1980 and 2100; else a duration
 RANK = ("rank", "global_rank", "process_rank", "dp_rank", "process_index", "rank_id", "world_rank", "local_rank")
 EVALUATION = (
-    "val",
-    "vali",
-    "valid",
-    "validation",
-    "eval",
-    "evaluation",
-    "evaluate",
-    "test",
-    "testing",
-    "dev",
-    "holdout",
-    "heldout",
-    "backtest",
-    "oos",
-)
+    "val", "vali", "valid", "validation", "eval", "evaluation", "evaluate", "test", "testing", "dev", "holdout", "heldout", "backtest", "oos",
+)  # fmt: skip
 # What a source's note says of its steps where they are no steps of the optimizer that it names.
 EPOCH_STEPS = "steps are epochs"
 COMPOSED_STEPS = "steps are made of epoch and iteration, for no line names one through the run"

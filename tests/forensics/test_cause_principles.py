@@ -2,68 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 from pathlib import Path
-from typing import Any
 
-import pytest
+from small_runs import Rows, analyzed, curve, kinds, lead, probability
 
 import forensics
-from forensics import pipeline
-from forensics.case import Case
-
-Rows = list[dict[str, Any]]
-
-
-def curve(n: int, *, low: float = 1.0, high: float = 4.0, tau: float = 60.0, noise: float = 0.01, seed: int = 0) -> list[float]:
-    rng = random.Random(seed)
-    return [(low + (high - low) * math.exp(-i / tau)) * (1 + noise * rng.gauss(0, 1)) for i in range(n)]
-
-
-def analyzed(folder: Path, rows: Rows, config: dict[str, Any] | None = None, log: str = "") -> Case:
-    folder.mkdir(parents=True)
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    (folder / "config.json").write_text(json.dumps(config or {}))
-    if log:
-        (folder / "slurm.out").write_text(log)
-    return forensics.analyze(str(folder))
-
-
-def kinds(case: Case) -> set[str]:
-    return {f.kind for f in case.findings if f.severity != "info"}
-
-
-def probability(case: Case, cause: str) -> float:
-    return next((h.probability for h in case.hypotheses if h.id == cause), 0.0)
-
-
-def lead(case: Case) -> str:
-    """The first cause by name: principles are about neighbours, and how far the first leads what is not on the list is measured, not argued."""
-    return next(h.id for h in case.hypotheses if h.id != "unknown")
-
-
-def cosine(i: int, period: int, peak: float = 1e-3) -> float:
-    return peak * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * (i % period) / period)))
-
-
-def test_one_warm_restart_is_schedule_and_a_jump_above_the_peak_is_none(tmp_path: Path) -> None:
-    x = curve(300)
-    restarts = [{"step": i, "loss": x[i], "lr": cosine(i, 150)} for i in range(300)]
-    jump = [{"step": i, "loss": x[i], "lr": cosine(i, 300) * (8 if i >= 150 else 1)} for i in range(300)]
-    assert "lr_schedule" not in kinds(analyzed(tmp_path / "a", restarts))
-    assert "lr_schedule" in kinds(analyzed(tmp_path / "b", jump))
-
-
-def test_restarts_that_are_logged_by_epoch_stand_exactly_where_the_cycles_end(tmp_path: Path) -> None:
-    """Three epochs, six, twelve (SGDR), a value each; a jump above the peak is none of these."""
-    x = curve(300)
-    cycles = [cosine(i, 3) for i in range(3)] + [cosine(i, 6) for i in range(6)] + [cosine(i, 12) for i in range(12)]
-    higher = [rate * (2.5 if 3 <= i < 9 else 1) for i, rate in enumerate(cycles)]
-    for name, rates, told in (("a", cycles, False), ("b", higher, True)):
-        rows = [{"step": i, "loss": x[i], **({"lr": rates[i // 10]} if i % 10 == 0 else {})} for i in range(210)]
-        assert ("lr_schedule" in kinds(analyzed(tmp_path / name, rows))) == told
 
 
 def test_one_hard_sample_of_a_task_that_is_learnt_is_no_warning(tmp_path: Path) -> None:
@@ -71,37 +16,6 @@ def test_one_hard_sample_of_a_task_that_is_learnt_is_no_warning(tmp_path: Path) 
     for name, height, verdict in (("a", 0.04, "healthy"), ("b", 0.4, "unhealthy")):
         rows = [{"step": i, "loss": v + (height if i == 500 else 0)} for i, v in enumerate(x)]
         assert analyzed(tmp_path / name, rows).verdict == verdict
-
-
-def test_a_rate_that_begins_anew_after_a_silence_was_reset(tmp_path: Path) -> None:
-    x = curve(300)
-    rate = [1e-3 * min((i + 1) / 40, 1.0) for i in range(200)]
-    rows = [{"step": i, "loss": x[i], "lr": rate[i if i < 120 else i - 120], "timestamp": 1.7e9 + i + (900 if i >= 120 else 0)} for i in range(300)]  # fmt: skip
-    case = analyzed(tmp_path / "r", rows)
-    assert lead(case) == "lr_schedule_reset"
-
-
-def test_a_line_that_ends_the_job_cuts_the_attempts_where_rows_go_on_after_a_pause(tmp_path: Path) -> None:
-    x = curve(200)
-    rows = [{"step": i, "loss": x[i], "timestamp": 1.7e9 + i + (600 if i >= 100 else 0)} for i in range(200)]
-    log = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2023-11-14T22:14:59 DUE TO PREEMPTION ***\n"  # 1.7e9 + 99
-    (tmp_path / "r").mkdir()
-    (tmp_path / "r" / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    assert len(forensics.read(str(tmp_path / "r")).attempts) == 1
-    (tmp_path / "r" / "slurm.out").write_text(log)
-    assert [a["steps"] for a in forensics.read(str(tmp_path / "r")).attempts] == [[0, 99], [100, 199]]
-
-
-def test_a_loss_that_falls_on_over_a_sound_restart_is_no_break(tmp_path: Path) -> None:
-    x = curve(200, tau=80, noise=0.003)
-    sound = [{"step": i, "loss": x[i], "timestamp": 1.7e9 + i + (600 if i >= 60 else 0)} for i in range(200)]
-    higher = [r | {"loss": r["loss"] * (1.25 if r["step"] >= 60 else 1)} for r in sound]
-    lower = [r | {"loss": r["loss"] * (0.8 if r["step"] >= 60 else 1)} for r in sound]
-    log = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2023-11-14T22:14:19 DUE TO PREEMPTION ***\n"
-    assert "resume_break" not in kinds(analyzed(tmp_path / "a", sound, log=log))
-    assert "resume_break" in kinds(analyzed(tmp_path / "b", higher, log=log))
-    told = analyzed(tmp_path / "c", lower, log=log)  # worth a line, but no harm
-    assert [f.severity for f in told.findings if f.kind == "resume_break"] == ["info"] and told.verdict == "healthy"
 
 
 def test_a_loss_that_climbs_above_its_first_level_and_comes_back_late_diverged(tmp_path: Path) -> None:
@@ -168,14 +82,6 @@ def test_without_a_gradient_norm_wrong_labels_are_less_sure_and_the_page_says_wh
     clues = next(h for h in blind.hypotheses if h.id == "labels_wrong").clues
     assert any(c.text.startswith("Cannot tell: the gradient norm was not logged") and c.weight == 0 for c in clues)
     assert any(b["what"] == "grad.norm" and b["would_tell"] for b in blind.blind_spots)
-
-
-def test_the_last_warm_restart_of_several_is_schedule_however_near_the_end(tmp_path: Path) -> None:
-    x = curve(250)
-    restarts = [{"step": i, "loss": x[i], "lr": cosine(i, 120)} for i in range(250)]
-    jump = [r | {"lr": r["lr"] * (4 if r["step"] >= 240 else 1)} for r in restarts]
-    assert "lr_schedule" not in kinds(analyzed(tmp_path / "a", restarts))
-    assert "lr_schedule" in kinds(analyzed(tmp_path / "b", jump))
 
 
 def test_a_flat_high_stretch_that_ends_at_once_is_data_and_one_that_decays_is_not(tmp_path: Path) -> None:
@@ -253,30 +159,6 @@ def test_a_unit_of_the_log_does_not_explain_a_nan(tmp_path: Path) -> None:
     assert lead(died).startswith("nan_from")
 
 
-def test_a_process_that_died_in_the_middle_of_a_log_ends_a_attempt(tmp_path: Path) -> None:
-    rate = [1e-3 * min((i % 100 + 1) / 40, 1.0) for i in range(200)]
-    x = curve(200)
-    lines = [f"iter {i}: loss {x[i]:.4f}, time 20.5ms, mfu 30.1%, lr {rate[i]:.4e}" for i in range(200)]
-    dead = "RuntimeError: CUDA error: an illegal memory access was encountered"
-    (tmp_path / "r").mkdir()
-    (tmp_path / "r" / "train.log").write_text("\n".join([*lines[:100], dead, *lines[100:]]) + "\n")
-    run = forensics.read(str(tmp_path / "r"))
-    assert [a["steps"] for a in run.attempts] == [[0, 99], [100, 199]]
-    assert lead(pipeline.analyze_run(run)) == "lr_schedule_reset"
-    (tmp_path / "r" / "train.log").write_text("\n".join([*lines[:100], "RuntimeError: could not upload the plot", *lines[100:]]) + "\n")
-    assert len(forensics.read(str(tmp_path / "r")).attempts) == 1
-
-
-def test_a_resume_line_without_a_clock_counts_where_the_clock_of_the_rows_pauses(tmp_path: Path) -> None:
-    x = curve(200)
-    for name, pause, attempts in (("a", 600, 2), ("b", 0, 1)):
-        (tmp_path / name).mkdir()
-        rows = [{"step": i, "loss": x[i], "timestamp": 1.7e9 + i + (pause if i > 100 else 0)} for i in range(200)]
-        (tmp_path / name / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-        (tmp_path / name / "job.log").write_text("Resuming from checkpoint step 100\n")
-        assert len(forensics.read(str(tmp_path / name)).attempts) == attempts
-
-
 def test_a_loss_that_scatters_more_the_lower_it_is_does_not_diverge(tmp_path: Path) -> None:
     level = curve(400, low=0.5, high=1.6, tau=250, noise=0)
     for seed in (4, 11, 23, 69, 96):  # where the noise of the whole run would have said so
@@ -285,74 +167,6 @@ def test_a_loss_that_scatters_more_the_lower_it_is_does_not_diverge(tmp_path: Pa
         assert "divergence" not in kinds(analyzed(tmp_path / f"a{seed}", [{"step": i, "loss": v} for i, v in enumerate(x)]))
     up = [v * (1 if i < 300 else 1.02 ** (i - 300)) for i, v in enumerate(x)]
     assert "divergence" in kinds(analyzed(tmp_path / "b", [{"step": i, "loss": v} for i, v in enumerate(up)]))
-
-
-def test_the_address_of_an_object_is_no_change_of_config(tmp_path: Path) -> None:
-    for name, scaler in (("a", "<GradScaler object at 0x{}>"), ("b", "<GradScaler object {}>")):
-        (tmp_path / name).mkdir()
-        rows = [{"step": i, "loss": v} for i, v in enumerate(curve(100))]
-        (tmp_path / name / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in [*rows, *rows[60:]]))
-        for launch, mark in (("1", "7f00aa10"), ("2", "7f11bb20")):
-            config = {"lr": 1e-3, "batch_size": 8, "seed": 1, "scaler": scaler.format(mark)}
-            (tmp_path / name / f"config_{launch}.json").write_text(json.dumps(config))
-        changed = any(f.kind == "config_change" for f in forensics.analyze(str(tmp_path / name)).findings)
-        assert changed == (name == "b")
-
-
-@pytest.mark.parametrize(("one", "two", "differ"), [(32, 32.0, False), (False, 0, False), ("1e-3", 0.001, False), (16, 32, True)])
-def test_settings_are_compared_by_value_and_only_between_two_launches(tmp_path: Path, one: object, two: object, differ: bool) -> None:
-    x = curve(100)
-    for name, again in (("once", 100), ("twice", 60)):
-        (tmp_path / name).mkdir()
-        rows = [{"step": i, "loss": x[i]} for i in [*range(100), *range(again, 100)]]
-        (tmp_path / name / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-        for launch, value in (("1", one), ("2", two)):
-            (tmp_path / name / f"config_{launch}.json").write_text(json.dumps({"lr": 1e-3, "batch_size": value, "model": "m", "layers": 2}))
-        changed = any(f.kind == "config_change" for f in forensics.analyze(str(tmp_path / name)).findings)
-        assert changed == (differ and name == "twice")
-
-
-@pytest.mark.parametrize(
-    ("override", "differ"), [("  lr ................... 0.12", True), ("  lr ................... 0.0020", False), ("", False)]
-)
-def test_a_log_of_two_launches_tells_what_the_second_overrides(tmp_path: Path, override: str, differ: bool) -> None:
-    lines = ["---------------- arguments ----------------"]
-    lines += [f"  {key} ................... {value}" for key, value in (("hidden_size", 40), ("lr", 0.002), ("seed", 1))]
-    lines += ["------------- end of arguments -------------"]
-    steps = [f" iteration {10 * i:6}/     500 | lm loss: {2 + 1 / i:.6E} |" for i in range(1, 51)]
-    resumed = [" loading checkpoint from checkpoints at iteration 250", *([override] if override else [])]
-    (tmp_path / "train.log").write_text("\n".join([*lines, *steps[:25], *resumed, *steps[25:]]) + "\n")
-    changed = [f.facts for f in forensics.analyze(str(tmp_path)).findings if f.kind == "config_change"]
-    assert [(f.keys, f.changes, f.step) for f in changed] == ([(["lr"], [["0.002", "0.12"]], 260)] if differ else [])
-
-
-@pytest.mark.parametrize(
-    ("one", "two", "logged", "same"),
-    [
-        ({"global_batch_size": 16, "micro_batch_size": 16}, {"global_batch_size": 16, "micro_batch_size": 8}, None, True),
-        ({"per_device_train_batch_size": 8, "accum_steps": 1}, {"per_device_train_batch_size": 4, "accum_steps": 2}, None, True),
-        ({"batch_size": 8, "world_size": 4}, {"batch_size": 16, "world_size": 2}, None, True),
-        ({"micro_batch_size": 16}, {"micro_batch_size": 8}, 16, True),
-        ({"train_batch_size": 32, "train_micro_batch_size_per_gpu": 8}, {"train_batch_size": 32, "train_micro_batch_size_per_gpu": 4}, None, True),
-        ({"micro_batch_size": 16}, {"micro_batch_size": 8}, None, False),  # nothing says what the others are
-        ({"global_batch_size": 16, "micro_batch_size": 16}, {"global_batch_size": 8, "micro_batch_size": 8}, None, False),
-        ({"batch_size": 8, "accum_steps": 1}, {"batch_size": 4, "accum_steps": 1}, None, False),
-        ({"batch_size": 8, "world_size": 4}, {"batch_size": 8, "world_size": 2}, 8, False),  # the log has the batch of a process
-        ({"batch_size": 8, "accum_steps": 1}, {"batch_size": 4, "accum_steps": 4}, None, False),
-    ],
-)  # fmt: skip
-def test_a_batch_that_is_shared_out_otherwise_is_no_change(tmp_path: Path, one: Any, two: Any, logged: int | None, same: bool) -> None:
-    x = curve(100)
-    rows = [{"step": i, "loss": x[i]} | ({"global_batch_size": logged} if logged else {}) for i in [*range(100), *range(60, 100)]]
-    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    for launch, config in (("1", one), ("2", two)):
-        (tmp_path / f"config_{launch}.json").write_text(
-            json.dumps({"lr": 1e-3, "model": "m", "layers": 2, "heads": 2, "width": 8} | config)
-        )
-    case = forensics.analyze(str(tmp_path))
-    (found,) = [f for f in case.findings if f.kind == "config_change"]
-    assert ("samples a step, with" in found.title) == same, found.title
-    assert not same or found.severity == "info"
 
 
 def evaluated(x: list[float], every: int, held: dict[int, dict[str, float]]) -> Rows:
@@ -407,35 +221,6 @@ def test_a_monitor_that_outlives_the_steps_tells_a_hang(tmp_path: Path) -> None:
     assert analyzed(tmp_path / "b", rows, log=done).verdict == "healthy"
 
 
-def test_a_manifest_without_a_clock_belongs_to_the_attempts_by_its_steps(tmp_path: Path) -> None:
-    """Rows of the log come every five steps, the manifest has every step: those before a row are the attempt's that reaches it."""
-    folder = tmp_path / "r"
-    folder.mkdir()
-    x = curve(200)
-    logged = [{"step": i, "loss": x[i], "timestamp": 1.7e9 + i + (900 if i >= 100 else 0)} for i in range(4, 200, 5)]
-    (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in logged))
-    order = random.Random(3).sample(range(4000), 800)
-    seen = [order[8 * (i % 100) : 8 * (i % 100) + 8] for i in range(200)]
-    (folder / "data_order.jsonl").write_text("".join(json.dumps({"step": i, "sample_ids": s}) + "\n" for i, s in enumerate(seen)))
-    (folder / "slurm.out").write_text("slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2023-11-14T22:15:00 DUE TO PREEMPTION ***\n")
-    run = forensics.read(str(folder))
-    batches = run.tables["batches"]
-    first = [a for s, a in zip(batches["step"].to_pylist(), batches["attempt"].to_pylist(), strict=True) if s < 100]
-    assert len(run.attempts) == 2 and set(first) == {0}
-    assert lead(pipeline.analyze_run(run)) == "data_order_restarted"
-
-
-def test_a_cosine_that_comes_round_again_is_no_jump_however_low_it_gets(tmp_path: Path) -> None:
-    x = curve(350)
-    rate = [1e-3 * 0.5 * (1 + math.cos(math.pi * (i - 10) / 78)) + 1e-8 if i >= 10 else 1e-4 * (i + 1) for i in range(350)]
-    rows = [{"step": i, "loss": x[i], "lr": rate[i]} for i in range(0, 350, 2)]
-    config = {"max_steps": 350, "lr_scheduler": "cosine", "gradient_accumulation_steps": 4}
-    case = analyzed(tmp_path / "a", rows, config)
-    assert "lr_schedule" not in kinds(case) and lead(case) == "schedule_wrong_units"
-    jump = [r | {"lr": r["lr"] * (20 if r["step"] > 40 else 1)} for r in rows]
-    assert "lr_schedule" in kinds(analyzed(tmp_path / "b", jump, config))
-
-
 def test_an_evaluation_that_turns_where_training_jumps_did_not_overfit(tmp_path: Path) -> None:
     rng = random.Random(7)
     x = [
@@ -486,12 +271,3 @@ def test_a_wide_scatter_of_evaluations_holds_no_step(tmp_path: Path) -> None:
     ]
     rows = evaluated(x, 15, {k: {"eval_loss": v} for k, v in enumerate(held)})
     assert "eval_jump" not in kinds(analyzed(tmp_path / "a", rows))
-
-
-def test_the_even_way_up_of_a_cycle_is_no_jump(tmp_path: Path) -> None:
-    """A triangle between 0.01 and 0.2: one value in ten is logged, so that the first rise triples the rate. A step up that stays is one."""
-    x = curve(600)
-    triangle = [{"step": i, "loss": x[i], "lr": 0.2 - 0.19 * abs(i % 200 - 100) / 100} for i in range(0, 600, 10)]
-    step = [{"step": i, "loss": x[i], "lr": 0.2 if i < 200 or i >= 400 else 0.01} for i in range(0, 600, 10)]
-    assert "lr_schedule" not in kinds(analyzed(tmp_path / "a", triangle))
-    assert "lr_schedule" in kinds(analyzed(tmp_path / "b", step))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.forensics.test_cause_principles import Rows, analyzed, curve, lead, probability
+from tests.forensics.small_runs import Rows, analyzed, curve, lead, probability
 
 NAN = math.nan
 

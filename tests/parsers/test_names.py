@@ -74,7 +74,7 @@ KNOWN = {
     "attn.max_logit": ["max_attention_logit", "attn_max", "diag/max_attn", "train/max_attention_logit", "max_attn_logit"],
     "attn.entropy": ["attn_entropy", "attention/entropy"],
     "nan.count": ["number of nan iterations", "num_nans"],
-    "skip.count": ["number of skipped iterations", "skipped", "train/skipped_steps", "optim/step skipped", "amp/skips"],
+    "skip.count": ["number of skipped iterations", "skipped", "train/skipped_steps", "optim/step skipped"],
     "spike.score": ["spike/SpikeScore"],
     "step": ["step", "global_step", "_step", "iter", "iteration", "trainer/global_step", "num_updates"],
     "epoch": ["epoch", "train/epoch", "ep"],
