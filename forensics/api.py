@@ -6,13 +6,15 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
-from forensics import at_path, pipeline
-from forensics.case import Case
+from forensics import at_path
 from forensics.frames import Run
-from forensics.guards.guarded import Guarded, guarded
-from forensics.results import Audit, Comparison
+
+if TYPE_CHECKING:  # what judges is imported where it is used: a script that only reads does without it
+    from forensics.case import Case
+    from forensics.guards.guarded import Guarded
+    from forensics.results import Audit, Comparison
 
 StrPath = str | os.PathLike[str]
 Progress = Callable[[str, int, int], None]
@@ -53,6 +55,8 @@ def read(path: StrPath, *, run: str | None, metrics: Mapping[str, str] | None, r
 
 
 def analyze(path: StrPath, *, baseline: StrPath | None, batches: StrPath | None, **where: Any) -> Case:
+    from forensics import pipeline
+
     chosen = read(path, **where)
     if batches is not None:
         from forensics.batches import batch_manifest
@@ -63,12 +67,16 @@ def analyze(path: StrPath, *, baseline: StrPath | None, batches: StrPath | None,
 
 
 def guard(path: StrPath, **where: Any) -> Guarded:
+    from forensics import pipeline
+    from forensics.guards.guarded import guarded
+
     chosen = read(path, **where)
     return guarded(chosen, pipeline.examined(chosen)[0])
 
 
 def compare(a: StrPath, b: StrPath, **where: Any) -> Comparison:
     from forensics.many_runs import side_by_side
+    from forensics.results import Comparison
 
     return Comparison(side_by_side.compare(*(_only(path, **where) for path in (a, b))))
 
@@ -76,6 +84,7 @@ def compare(a: StrPath, b: StrPath, **where: Any) -> Comparison:
 def audit(roots: StrPath | Sequence[StrPath], out: StrPath, *, force: bool, progress: Progress | None, options: AuditOptions) -> Audit:
     from forensics import audits
     from forensics.audits import written_files
+    from forensics.results import Audit
     from reports import audit_page, html
 
     paths = [roots] if isinstance(roots, (str, os.PathLike)) else list(roots)

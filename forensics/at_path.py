@@ -129,14 +129,14 @@ def counted(runs: list[Run]) -> list[Run]:
 def choose(runs: list[Run], path: str, *, name: str | None = None, progress: Progress | None = None) -> Run:
     """The run that speaks for what lies below `path`: the one of that `name`; else the worst, with its group where all are one
     configuration under several seeds. Its ``siblings`` are the others, the worst first."""
-    from forensics.many_runs import worst_first  # all detectors: `tables` needs none
-
     known = counted(runs)
+    if name is None and len(known) == 1:
+        return known[0]
+    from forensics.many_runs import worst_first  # all detectors: `tables` of one run needs none
+
     if name is not None:
         chosen = named(runs, name, path)
         others = [worst_first.unjudged(r) for r in known if r is not chosen]
-    elif len(known) == 1:
-        chosen, others = known[0], []
     else:
         (chosen, _), *rest = worst_first.judged(known, progress)
         others = [said for _, said in rest]

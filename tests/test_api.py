@@ -36,12 +36,27 @@ def test_an_import_loads_nothing_heavy() -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
 
 
+def test_what_only_reads_loads_nothing_that_judges() -> None:
+    code = "import forensics, sys; forensics.read(sys.argv[1]); print([m for m in ('forensics.pipeline', 'forensics.signs') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code, str(SPIKE)], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 @pytest.mark.parametrize("sample", ["bad_batch_jsonl", "healthy_trainer_state", "starved_loader_csv", "hang_titan"])
 def test_a_small_run_is_judged_without_a_second_table_library(sample: str) -> None:
     """pyarrow imports pandas, where that is installed, to ask whether what it turns into an array is a Series."""
     code = "import forensics, sys; forensics.analyze(sys.argv[1]); print([m for m in ('pandas', 'polars') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code, str(SPIKE.parent / sample)], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_an_audit_writes_its_table_and_its_history_without_one(tmp_path: Path) -> None:
+    code = (
+        "import forensics, sys; forensics.audit(sys.argv[1], sys.argv[2], history=sys.argv[3], jobs=1)\n"
+        "print([m for m in ('pandas', 'polars') if m in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, str(SPIKE), str(tmp_path / "out"), str(tmp_path / "history")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ from forensics.causes.files import causes as causes_of_ours
 from forensics.errors import ForensicsError
 from forensics.run.goodput import ENDED_BADLY
 from forensics.version import VERSION
+from parsers import arrow
 
 SCHEMA = 1
 OUTPUTS = written_files.OUTPUTS
@@ -213,7 +214,7 @@ def _write(out: str, table: collect.Table, document: dict[str, Any], drawn: dict
     import pyarrow.parquet as pq
 
     columns = list(zip(*table.rows, strict=True))
-    arrays = [pa.array(list(c), pa.type_for_alias(t)) for c, t in zip(columns, COLUMNS.values(), strict=True)]
+    arrays = [arrow.column(c, pa.type_for_alias(t)) for c, t in zip(columns, COLUMNS.values(), strict=True)]
     buffer = io.BytesIO()
     marked = pa.Table.from_arrays(arrays, names=list(COLUMNS)).replace_schema_metadata({"forensics": "audit"})  # no log to read
     pq.write_table(marked, buffer, compression="zstd")

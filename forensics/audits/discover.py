@@ -9,7 +9,7 @@ above them; a config above several runs goes with each. Where one folder holds m
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +22,7 @@ from forensics.audits.skipped import Skipped, left_out
 from forensics.errors import ForensicsError
 from parsers import rank_names
 from parsers.lazy_regex import lazy_re
-from parsers.runs.homes import ONE_RUN, home, inside
+from parsers.runs.homes import ONE_RUN, home
 from parsers.walk import walk
 
 TOGETHER = 4  # homes inside a home that are read with it; more are a sweep with something in its top folder
@@ -120,19 +120,20 @@ def _below(root: str, prefix: str, everything: list[Found]) -> list[Place]:
         match = _MLFLOW.match(f.path)
         homes[match[1] if match else home(f.path)].append(f)
     logs = {h for h, fs in homes.items() if any(f.kind not in NO_LOG for f in fs)}
-    tops = _tops(logs) | _checkpoints_only(homes, logs)
+    held = _held(logs)
+    tops = _tops(logs, held) | _checkpoints_only(homes, logs)
     members: dict[str, list[Found]] = {h: [] for h in tops}
-    shared: list[tuple[str, Found]] = []
-    crowded = {h for h in tops if sum(1 for o in logs if inside(o, h)) > TOGETHER}
+    shared: dict[str, list[Found]] = {}
+    crowded = {h for h in tops if held[h] > TOGETHER}
     for h, fs in sorted(homes.items()):
         top = h if h in tops else next((a for a in _above(h) if a in tops and a not in crowded), None)
         if top is not None:
             members[top] += fs
         if top is None or top in crowded:
-            shared += [(h, f) for f in fs if f.kind == "config" and f.size <= SHARED_BYTES]
+            shared[h] = [f for f in fs if f.kind == "config" and f.size <= SHARED_BYTES]
     places = []
     for top in sorted(members):
-        above = [f for h, f in shared if h != top and inside(top, h)][-SHARED:]
+        above = [f for h in reversed(_above(top)) for f in shared.get(h, ())][-SHARED:]
         parts = _split(members[top])
         places += [_place(Place(root, prefix, top, top, (), ""), part, above, alone=len(parts) > 1) for part in parts]
     return [*places, *outside]
@@ -160,12 +161,13 @@ def _above(folder: str) -> list[str]:
     return ["/".join(parts[:n]) for n in range(len(parts) - 1, -1, -1)] if folder else []
 
 
-def _tops(logs: set[str]) -> set[str]:
+def _held(logs: set[str]) -> Counter[str]:
+    """How many homes lie below each folder, at any depth."""
+    return Counter(a for h in logs for a in _above(h))
+
+
+def _tops(logs: set[str], held: Counter[str]) -> set[str]:
     """Homes that are no part of one above them."""
-    held: dict[str, int] = defaultdict(int)
-    for h in logs:
-        for a in _above(h):
-            held[a] += 1
     return {h for h in logs if not any(a in logs and held[a] <= TOGETHER for a in _above(h))}
 
 

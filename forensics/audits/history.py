@@ -19,6 +19,7 @@ from forensics.audits import storage, trends
 from forensics.audits.row_columns import COLUMNS
 from forensics.case import jsonable
 from forensics.run import identity
+from parsers import arrow
 from parsers.lazy_regex import lazy_re
 
 SCHEMA = 1
@@ -79,7 +80,7 @@ def read(folder: str) -> Past:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    past, seen = Past(), pa.array([], pa.string())
+    past, seen = Past(), pa.nulls(0, pa.string())
     for name in sorted(filter(_NAME.fullmatch, storage.names(folder, "")), reverse=True):
         try:
             table = _part(storage.read(folder, name))
@@ -120,9 +121,9 @@ def append(folder: str, rows: Sequence[tuple[Any, ...]], marks: Sequence[Mark], 
     import pyarrow.parquet as pq
 
     told = list(zip(*rows, strict=True))
-    arrays = [pa.array([night.strftime(MOMENT)] * len(rows)), pa.array([m.fingerprint for m in marks])]
-    arrays += [pa.array([list(getattr(m, c)) for m in marks], pa.list_(pa.string())) for c in _LISTS]
-    arrays += [pa.array(list(c), pa.type_for_alias(t)) for c, t in zip(told, COLUMNS.values(), strict=True)]
+    arrays = [arrow.column(c, pa.string()) for c in ([night.strftime(MOMENT)] * len(rows), [m.fingerprint for m in marks])]
+    arrays += [arrow.column([list(getattr(m, c)) for m in marks], pa.list_(pa.string())) for c in _LISTS]
+    arrays += [arrow.column(c, pa.type_for_alias(t)) for c, t in zip(told, COLUMNS.values(), strict=True)]
     table = pa.Table.from_arrays(arrays, names=[*_OWN, *_LISTS, *COLUMNS])
     buffer = io.BytesIO()
     marked = table.replace_schema_metadata({"forensics": "audit", "history": str(SCHEMA)})  # no log to read

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,22 +43,26 @@ def smoothness(y: Floats, e: Excursion) -> float:
 
 def supposed(around: Around, others: Sequence[Excursion]) -> Floats:
     """One row of NAMES for each of `others`, as if it alone stood in the place of the last excursion."""
+    own = {k: getattr(around, k).copy() for k in ("starts", "stops", "heights", "plain")}
+    there = replace(around, **own)
     rows = []
     for e in others:
-        last = {"starts": e.start, "stops": _stop(e, len(around.level)), "heights": e.height, "plain": e.sigmas >= CROWD_SIGMA}
-        rows.append(_row(e, replace(around, **{k: np.append(getattr(around, k)[:-1], v) for k, v in last.items()})))
+        for k, value in zip(own, (e.start, _stop(e, len(around.level)), e.height, e.sigmas >= CROWD_SIGMA), strict=True):
+            own[k][-1] = value
+        rows.append(_row(e, there))
     return np.array(rows)
 
 
 def surroundings(y: Floats, found: Sequence[Excursion]) -> Around:
     level = before(rolling_median(y, LEVEL))
     each = [(e.start, _stop(e, len(y)), e.height, e.sigmas >= CROWD_SIGMA) for e in found]
-    return Around(level, y - level, y - centred_median(y, LEVEL), *map(np.array, zip(*each, strict=True)))
+    starts, stops, heights, plain = map(np.array, zip(*each, strict=True))
+    return Around(level, y - level, y - centred_median(y, LEVEL), starts, stops, heights, plain)
 
 
 @dataclass(frozen=True)
 class Around:
-    """What the excursions of a series are compared with; the last four have one entry an excursion."""
+    """What the excursions of a series are compared with; from `starts` to `plain` one entry an excursion."""
 
     level: Floats
     departure: Floats
@@ -67,6 +71,8 @@ class Around:
     stops: Ints
     heights: Floats
     plain: NDArray[np.bool_]  # so large that each is an event
+    yardsticks: dict[tuple[int, int], dict[tuple[tuple[int, int], ...], tuple[float, float, float]]] = field(default_factory=dict)
+    """By stretch and by what is left out of it: a spike that is supposed in one place at many heights is measured against the same."""
 
 
 def _stop(e: Excursion, n: int) -> int:
@@ -74,25 +80,18 @@ def _stop(e: Excursion, n: int) -> int:
 
 
 def _row(e: Excursion, around: Around) -> list[float]:
-    departure, residual, starts, stops, heights = (around.departure, around.residual, around.starts, around.stops, around.heights)
-    n = len(departure)
+    starts, stops, heights = around.starts, around.stops, around.heights
+    n = len(around.departure)
     stop = _stop(e, n)
     lo, hi = max(0, e.start - AROUND), min(n, min(stop, e.peak + AROUND) + AROUND)
-    ours = np.ones(hi - lo, bool)
-    ours[e.start - lo : min(stop, hi) + SETTLED - lo] = False
     near = (stops > lo) & (starts < hi)
-    for i in np.flatnonzero(near & ((heights > 1.2 * e.height) | around.plain) & (starts != e.start)):
-        if starts[i] > e.start or stops[i] <= e.start:  # a larger event close by is no yardstick, the one below it is
-            ours[max(starts[i] - lo, 0) : max(stops[i] + SETTLED - lo, 0)] = False
-    d, r = departure[lo:hi][ours], residual[lo:hi][ours]
-    if len(d) < 10:
-        d, r = departure[lo:hi], residual[lo:hi]
-    d = np.sort(d)
-    middle, ninth = float(d[len(d) // 2]), len(d) // 10
-    spread = max(robust_sigma(d, middle), (float(d[-1 - ninth]) - middle) / 1.28)
-    r = np.sort(r)
-    tail = max(len(d) // 60, 1)
-    upper, lower = max(float(d[-tail]), float(r[-tail])), -float(r[tail - 1])
+    larger = np.flatnonzero(near & ((heights > 1.2 * e.height) | around.plain) & (starts != e.start)).tolist()
+    # a larger event close by is no yardstick, the one below it is
+    beside = tuple((int(starts[i]), int(stops[i])) for i in larger if starts[i] > e.start or stops[i] <= e.start)
+    of_place = around.yardsticks.setdefault((lo, hi), {})
+    if (left_out := ((e.start, min(stop, hi)), *beside)) not in of_place:
+        of_place[left_out] = _yardsticks(around, lo, hi, left_out)
+    spread, upper, lower = of_place[left_out]
     alike = near & (heights >= 0.5 * e.height) & (np.abs(starts - e.start) <= AROUND)
     crowd = (int(alike.sum()) - 1) / max((hi - lo) / 50, 1.0)
     rank = float((heights[near] > e.height).sum())
@@ -112,6 +111,22 @@ def _row(e: Excursion, around: Around) -> list[float]:
         _log(60.0 / (e.start + 1)) if e.start < 60 else 0.0,
         float(np.log1p(min(max(float(around.level[max(e.start - LEVEL, 0)]) - e.level, 0.0) / e.height, 10.0))),
     ]
+
+
+def _yardsticks(around: Around, lo: int, hi: int, left_out: Sequence[tuple[int, int]]) -> tuple[float, float, float]:
+    """Spread, upper and lower tail of the values from `lo` to `hi` without these events and what settles behind them."""
+    ours = np.ones(hi - lo, bool)
+    for start, stop in left_out:
+        ours[max(start - lo, 0) : max(stop + SETTLED - lo, 0)] = False
+    d, r = around.departure[lo:hi][ours], around.residual[lo:hi][ours]
+    if len(d) < 10:
+        d, r = around.departure[lo:hi], around.residual[lo:hi]
+    d = np.sort(d)
+    middle, ninth = float(d[len(d) // 2]), len(d) // 10
+    spread = max(robust_sigma(d, middle), (float(d[-1 - ninth]) - middle) / 1.28)
+    r = np.sort(r)
+    tail = max(len(d) // 60, 1)
+    return spread, max(float(d[-tail]), float(r[-tail])), -float(r[tail - 1])
 
 
 def _log(x: float) -> float:

@@ -31,11 +31,9 @@ class Event(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What ``event_lines.toml`` says: (kind, level, pattern) in the order in which they are tried; plain lower-case texts
-    of which a line that reports anything has one; and the other lists, each as one pattern."""
+    """What ``event_lines.toml`` says: (kind, level, pattern) in the order in which they are tried, and the other lists, each as one pattern."""
 
     rules: list[tuple[str, str, re.Pattern[str]]]
-    hints: tuple[str, ...]
     cascade: re.Pattern[str]
     guess: re.Pattern[str]
     supposed: re.Pattern[str]
@@ -45,6 +43,7 @@ class Known(NamedTuple):
     code: re.Pattern[str]
 
 
+@cache
 def data() -> dict[str, Any]:
     """``event_lines.toml`` as it stands."""
     return tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
@@ -52,13 +51,17 @@ def data() -> dict[str, Any]:
 
 @cache
 def known() -> Known:
-    """The same, compiled."""
+    """The same as expressions, each compiled when a line first needs it."""
     told = data()
     rules = [(rule["kind"], rule["level"], _any(rule["patterns"])) for rule in told["event"]]
-    needed = {text for rule in told["event"] for pattern in rule["patterns"] for text in hints(pattern)}
-    shortest = tuple(t for t in sorted(needed) if not any(other in t for other in needed if other != t))
-    lists = (_any(told[name]["patterns"], *frame) for name, frame in _LISTS.items())
-    return Known(rules, shortest, *lists)
+    return Known(rules, *(_any(told[name]["patterns"], *frame) for name, frame in _LISTS.items()))
+
+
+@cache
+def needed() -> tuple[str, ...]:
+    """Plain lower-case texts of which a line that reports anything has one."""
+    texts = {text for rule in data()["event"] for pattern in rule["patterns"] for text in hints(pattern)}
+    return tuple(t for t in sorted(texts) if not any(other in t for other in texts if other != t))
 
 
 _LISTS = {
@@ -74,7 +77,7 @@ _LISTS = {
 
 def _any(patterns: Iterable[str], before: str = "(?i)", behind: str = "") -> re.Pattern[str]:
     text = before + "|".join(patterns) + behind
-    return re.compile(text)
+    return lazy_re(text)
 
 
 def hints(pattern: str) -> set[str]:
@@ -129,7 +132,7 @@ def event_of(text: str) -> Event | None:
     """What a line reports, or None for chatter. The step is the line's own, if it names one."""
     words, text = known(), text[:2000]
     low = text.lower()
-    if not any(hint in low for hint in words.hints) or low.lstrip().startswith("frame #"):
+    if not any(hint in low for hint in needed()) or low.lstrip().startswith("frame #"):
         return None
     text = words.guess.sub("", text)
     found = next(((kind, level) for kind, level, pattern in words.rules if pattern.search(text)), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import json
 import sqlite3
 import subprocess
@@ -108,6 +109,24 @@ def test_a_config_above_goes_with_every_run_and_what_an_audit_wrote_with_none(ro
     found = discover.find([str(root)], "/nowhere")
     assert [p.name for p in found] == [f"r{i}" for i in range(6)]
     assert all("common.yaml" in p.files for p in found)
+
+
+def test_twice_the_folders_are_twice_the_work() -> None:
+    """Counted, not timed: calls of functions while the folders of a sweep are told apart."""
+
+    def calls(folders: int) -> int:
+        found = [listing.Found("sweep.yaml", 9, 0.0, "config")]
+        found += [
+            listing.Found(f"sweep/{i}/{name}", 9, 0.0, kind)
+            for i in range(folders)
+            for name, kind in (("log.csv", "csv_log"), ("a.yaml", "config"))
+        ]
+        profile = cProfile.Profile()
+        places = profile.runcall(discover._below, "/nowhere", "", found)
+        assert len(places) == folders and {f for p in places for f in p.files} >= {f.path for f in found}
+        return sum(entry.callcount for entry in profile.getstats())
+
+    assert calls(800) < 2.5 * calls(400)
 
 
 def test_several_runs_in_one_folder_are_rows_of_their_own(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def patterns() -> tuple[Found, list[str]]:
                 if id(call) not in at_import:  # what a module makes when it is imported, it holds
                     unknown.append(where)
                 continue
-            used = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+            used = call.func.attr if isinstance(call.func, ast.Attribute) else "compile"
             if used != "compile":
                 _note(found, pattern, {used}, where)
     for data in sorted(
@@ -105,13 +105,10 @@ def _held(value: object, depth: int) -> Iterator[re.Pattern[Any]]:
 
 def _calls(tree: ast.AST) -> Iterator[ast.Call]:
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and ast.unparse(node.func.value) == "re"
-            and node.func.attr in CALLS
-            and node.args
-        ):
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        called = ast.unparse(node.func)
+        if called == "lazy_re" or (called.startswith("re.") and called[3:] in CALLS):
             yield node
 
 
