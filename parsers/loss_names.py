@@ -11,7 +11,7 @@ from parsers.name_rules import LONGEST, data, first, words
 from parsers.records.vocabulary import EVALUATION
 
 _EVAL_WORDS = "|".join((*EVALUATION, "held out"))
-EVAL = lazy_re(rf"\b({_EVAL_WORDS}|tel)\b")
+EVAL = lazy_re(rf"\b({_EVAL_WORDS}|tel)\b|^te\b(?=[ /])")  # "te_loss" beside "tr_loss"
 TRAIN = lazy_re(r"\b(train|training|trn|tr|trl)\b")
 SPLIT_FAMILIES = ("loss.", "ppl.", "bpb.", "acc.")  # the name itself says which split
 _EVAL_FOLDER = lazy_re(r"(val|valid|validation|eval|evaluation|dev|holdout)([_-].*)?$")
@@ -83,6 +83,9 @@ class Losses(NamedTuple):
     by: dict[tuple[str, int], set[str]]
     rl: bool
 
+    def of(self, split: str) -> set[str]:
+        return set().union(*(cores for (side, _), cores in self.by.items() if side == split))
+
 
 @lru_cache(maxsize=256)
 def _losses(siblings: frozenset[str], folder: str) -> Losses:
@@ -110,10 +113,16 @@ def which_loss(text: str, folder: str, siblings: frozenset[str]) -> str:
         return "loss.aux"  # loss_0 and loss_1: one of each optimizer or head, none of them the whole
     if mine.rank == 0 or mine.rank == best == 1:
         return headline
-    if losses.cores <= {mine.core} and not losses.rl:
+    if losses.cores <= {mine.core} and not losses.rl and not _has_opponent(mine.core, siblings):
         return headline  # the only loss there is, on one split or both
     if mine.rank == best == 2 and _played_by(losses) >= 2:
         return "loss.aux"  # beside those of a generator and a discriminator no loss is the whole
+    if (
+        mine.split == "train"
+        and losses.of("train") == {mine.core}
+        and any(set(c.split()) < set(mine.core.split()) for c in losses.of("eval"))
+    ):
+        return headline  # "pixel_ce" beside "val/ce": the only one of the training, and the evaluation has it too
     other = "train" if mine.split == "eval" else "eval"
     terms = {core for (split, _), cores in losses.by.items() if split == other for core in cores}
     if mine.rank == best == 3 and mine.split == "eval" and mine.core not in terms and _one_of_many(mine.core, losses.by["eval", 3]):
@@ -132,6 +141,14 @@ def _one_of_many(core: str, cores: set[str]) -> bool:
 def _played_by(losses: Losses) -> int:
     """How many losses name a side of networks that play against each other."""
     return sum(1 for core in losses.cores if _loss_words("played") & set(core.split()))
+
+
+def _has_opponent(core: str, siblings: frozenset[str]) -> bool:
+    """Is it the loss of one player, as "D/loss", beside what is logged of another one ("G/adv")?"""
+    players = _loss_words("played")
+    return bool(players & set(core.split())) and any(
+        words(tag).replace("/", " ").split()[:1][0] in players - set(core.split()) for tag in siblings if words(tag)
+    )
 
 
 def lead(tags: Iterable[str]) -> str | None:

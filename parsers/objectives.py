@@ -17,7 +17,8 @@ from parsers.loss_names import EVAL, TRAIN, split
 from parsers.name_rules import data, words
 from parsers.names import Meaning
 
-LOSSES = ("loss.train", "loss.eval", "ppl.", "bpb.")  # with one of these nothing else stands for the loss
+_OTHERS = ("ppl.", "bpb.")
+LOSSES = ("loss.train", "loss.eval", *_OTHERS)  # with one of these nothing else stands for the loss
 _OF_A_SET = lazy_re(r"^(\d+ )?(s )?")  # what is left of "valid_1's" and "validation_0"
 # "ndcg 10", "recall at 10"; "m ap 50 95 b": overlaps, and Ultralytics' box, mask or pose
 _CUT_OFF = lazy_re(r"(?: at)?(?: \d+(?:\.\d+)?){0,3}(?: [bmp])?$")
@@ -92,6 +93,8 @@ def is_never_negative(tag: str) -> bool:
 def stand_ins(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, str], Meaning]:
     """(source, tag) -> its meaning, of the tags that are judged as the loss; none where a loss was logged, or a policy was trained."""
     logged = {m.name for m in meanings.values()}
+    if not any(name.startswith(("loss.train", *_OTHERS, "rl.")) for name in logged) and "loss.eval" in logged:
+        return _of_training(meanings)
     if any(name.startswith((*LOSSES, "rl.")) for name in logged):
         return {}
     terms = any(name.startswith("loss.") for name in logged)
@@ -113,6 +116,23 @@ def stand_ins(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, st
     beside = f"; {', '.join(rivals[:3])} {'is' if len(rivals) == 1 else 'are'} not" if rivals else ""
     judged = {key: _as_loss(meanings[key], key[1], o, beside) for key, o in taken.items()}
     return judged if terms or any(o.side == "train" for o in taken.values()) else judged | _like_evaluation(meanings, taken)
+
+
+def _of_training(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, str], Meaning]:
+    """The one whole objective of the training beside a loss that only the evaluation has: "ctc" beside "val loss"; "kd/total" beside "kd/hard"."""
+    others = {key for key, m in meanings.items() if m.name.startswith(("other/", "loss.aux"))}
+    found = {}
+    for source, tag in others:
+        told, (group, _, last) = objective(tag, source.rpartition("/")[0]), words(tag).rpartition("/")
+        if group and last == "total" and split(words(tag), source.rpartition("/")[0]) == "train":
+            terms = [t for s, t in meanings if s == source and t != tag and words(t).rpartition("/")[0] == group]
+            if len(terms) > 1 and all((source, t) in others for t in terms):  # neither times nor memory
+                told = Objective(0, "train", False, True, "total")
+        if told is not None and told.whole and told.side == "train" and not told.rises:
+            found[source, tag] = told
+    if len({tag for _, tag in found}) != 1:
+        return {}
+    return {key: _as_loss(meanings[key], key[1], o, "", " of the training") for key, o in found.items()}
 
 
 def is_nameless(tag: str) -> bool:
@@ -162,7 +182,7 @@ def _may_train(text: str, source: str) -> bool:
     return split(text, source.rpartition("/")[0]) == "train" and not of_others & set(text.replace("/", " ").split())
 
 
-def _as_loss(m: Meaning, tag: str, o: Objective, beside: str) -> Meaning:
+def _as_loss(m: Meaning, tag: str, o: Objective, beside: str, of: str = "") -> Meaning:
     family, how = ("score", "as an objective that rises") if o.rises else ("loss", "as the loss")
-    said = f"No loss was logged: {tag} is judged {how}{beside}."
+    said = f"No loss was logged{of}: {tag} is judged {how}{beside}."
     return replace(m, name=f"{family}.{o.side}", unit=m.unit or data()["objective"]["unit"].get(words(tag).split()[-1], ""), trap=said)

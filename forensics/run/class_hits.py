@@ -1,4 +1,4 @@
-"""Hits of each class by itself: ``val_recall_0``, ``val_recall_1``; ``Pseudo dice/0`` of what is no background."""
+"""Hits of each class by itself: ``val_recall_0``, ``val_recall_1``; ``Pseudo dice/0`` and ``iou_scratch`` of what is no background."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from parsers.tables import Run
 
 _NUMBERED = r"(?: per class| class| cls| c)?[ /]\d+$"
 _OF_CLASS = rf"\b(?:recall|sensitivity|tpr|acc|accuracy){_NUMBERED}"
-_OVERLAP = rf"\b(?:dice|io ?u|iou|jaccard){_NUMBERED}"
+_MEASURE = r"\b(?:dice|io ?u|iou|jaccard)"
+_OVERLAP = rf"{_MEASURE}{_NUMBERED}"
+_OF_NAMED = rf"{_MEASURE}[ /](?!(?:m|mean|avg|average|loss|score|metric|best|background|bg|train|val|test|total|all|macro|micro)$)[a-z]+$"
+_NAME = lazy_re(r"[a-z]+$")
 _NUMBER = lazy_re(r"(?<!\d)\d+$")
 
 
@@ -23,8 +26,11 @@ def class_hits(run: Run) -> list[list[Series]]:
 
 @once
 def class_overlaps(run: Run) -> list[list[Series]]:
-    """The same of overlaps with what was segmented, of which none is of the background."""
-    return _groups(run, _OVERLAP)
+    """The same of overlaps with what was segmented, of which none is of the background; also of classes that are called by name."""
+    named: dict[str, list[Series]] = {}
+    for s in worded(run, _OF_NAMED):
+        named.setdefault(_NAME.sub("", words(s.tag)), []).append(s)
+    return [*_groups(run, _OVERLAP), *(of for of in named.values() if len(of) > 1)]
 
 
 def _groups(run: Run, pattern: str) -> list[list[Series]]:

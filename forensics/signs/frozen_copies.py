@@ -17,8 +17,8 @@ MOVED = 0.1  # share: of the training loss; ten thousand times what the evaluati
 
 
 def evaluation_never_moves(s: Symptoms) -> Sign:
-    """An evaluation loss is the same number to its last digit in every evaluation, while the training loss moves by a tenth of itself: what is
-    evaluated is not what is trained. Shares of few samples repeat themselves and are not asked."""
+    """An evaluation loss is the same number to its last digit in every evaluation, while the training loss moves by a tenth of itself, and what is
+    evaluated is not what is trained; or while it is learnt nowhere, and nothing is trained. Shares of few samples repeat themselves and are not asked."""
     if why := lacking(s.run, LEAST, "loss.train"):
         return cannot_tell(why)
     found = [
@@ -30,7 +30,8 @@ def evaluation_never_moves(s: Symptoms) -> Sign:
     first, last = first_level(loss), last_level(loss)
     told = f"the training loss goes from {first:.4g} to {last:.4g}"
     fixed = [p for p in found if not np.ptp(p.value[p.usable])]
-    if not fixed or abs(last - first) < MOVED * abs(first):
+    moves, stuck = abs(last - first) > MOVED * abs(first), last >= first > 0 and np.ptp(loss) > 0
+    if not fixed or not (moves or stuck):
         return absent(f"Of {len(found)} evaluation losses {len(fixed)} {'is' if len(fixed) == 1 else 'are'} always the same, while {told}.")
     p = fixed[0]
     text = f"{p.tag} is {p.value[p.usable][0]:.9g} in all {int(p.usable.sum())} evaluations, while {told}"

@@ -10,7 +10,7 @@ from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 
 EFFECTS = {"one_class_gets_all": "score.eval"}  # a symptom of its own, for which there is no detector
 ALL, NONE = 0.98, 0.02  # unit: all but one in fifty, and one in fifty: what a model does that hardly ever names another class
-_POSITIVES = r"\bpred(icted|ictions?|s)? (pos(itive)?s?|true|ones?)( (rate|share|frac(tion)?|ratio))?$"
+_POSITIVES = r"\bpred(icted|ictions?|s)? (pos(itive)?s?|true|ones?|fg|foreground)( (rate|share|frac(tion)?|ratio))?$"
 
 
 def one_class_gets_all(s: Symptoms) -> Sign:

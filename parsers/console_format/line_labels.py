@@ -26,6 +26,8 @@ _LABEL = lazy_re(
     rf"|[\[(](?P<boxed>{_SPLIT})[\])]|[|;]\s{{1,4}}(?P<cell>{_SPLIT})(?=\s+[A-Za-z][\w@/-]{{0,30}}\s+[-\d.])"  # "| dev xent 1.70 acc 0.58 |"
 )
 _BEST = lazy_re(r"(?i)\b(?:best|previous|last)\W{1,2}$")  # what was reached before is no evaluation of now
+# "loss 0.74  test: loss 0.81": what stands in front of the label is of something else
+_MEASURED = lazy_re(r"(?i)(?<![\w./-])(?!(?:epochs?|ep|steps?|iter|it|time|elapsed)\b)[A-Za-z][\w/-]{0,40}[ :=]{1,3}[-+]?\d{1,12}\.\d")
 _EVALS = frozenset(EVAL.values())
 _FRONT = 80  # characters in which a line says what it speaks of
 
@@ -36,7 +38,8 @@ def mode_of(body: str) -> str:
     if m is not None and body[m.end() : m.end() + 1] not in {"_", "/"}:
         return "eval" if m["saved"] or m["starred"] else EVAL[(m["head"] or m["paren"] or m["pipe"] or m["count"]).lower()]
     found = _labels(body)
-    return found[0][1] if found and found[0][0] < _FRONT and all(word in _EVALS for _, word in found) else ""
+    of_all = found and found[0][0] < _FRONT and all(word in _EVALS for _, word in found) and not _MEASURED.search(body[: found[0][0]])
+    return found[0][1] if of_all else ""
 
 
 def put_labels(line: Line) -> None:

@@ -41,6 +41,7 @@ _PREFIX = lazy_re(
     r"|(?P<place>[A-Za-z_][\w.]*+:(?:(?:<[A-Za-z_]\w*+>|[A-Za-z_][\w.<>]*+):)?\d+)(?= +- )"  # loguru: __main__:<module>:22 - text
     r"|(?P<name>__main__|root|(?!\S*(?:Error|Exception|Interrupt|Exit|Failed|Expired)\b)[A-Za-z_]+(?:\.[A-Za-z_]\w*)+"
     r"|mm\w+|nanotron)(?= *[-:|])"
+    r"|(?P<func>\[[A-Za-z_][\w.]{0,60}:(?:<[A-Za-z_]\w{0,60}>|[A-Za-z_]\w{0,60})(?::\d{1,6})?\])(?=\s)"  # logging's [%(name)s:%(funcName)s]
     rf"|[A-Za-z_][^\s\[\]]*(?= - {_LEVEL} - )"  # logging's %(name)s - %(levelname)s - %(message)s
     rf"|-?[A-Za-z_][\w.]*-{_LEVEL}-(?:[A-Za-z_]\w*:)?"  # the same without blanks
     r"|(?:[-|:]|>>)(?=\s))"
@@ -118,7 +119,7 @@ def prefix(text: str) -> Line:
     line, pos, seen_mark = Line(text), 0, False
     for _ in range(12):
         m = _PREFIX.match(text, pos)
-        if m is None or m.end() == pos or ((m["name"] or m["place"] or m[0].strip() in "-|:>>") and not seen_mark):
+        if m is None or m.end() == pos or ((m["name"] or m["place"] or m["func"] or m[0].strip() in "-|:>>") and not seen_mark):
             break
         kind = m.lastgroup
         if m["iso"] is not None:

@@ -67,6 +67,10 @@ _SENTENCES = {
 _LINE = lazy_re(r"^(?P<key>[A-Za-z_][\w ./()-]{0,60}?)\s*+[:=]\s*+(?P<value>\S.*)$")
 _BOXED = lazy_re(r"^\|\s*+(?P<key>[A-Za-z_][\w .-]{0,60}?)(?: [A-Z]| \([^()|]{1,20}\))?\s*+\|\s*+(?P<value>[^\s|]{1,40})\s*+\|$")
 PLACES = frozenset({*vocabulary.SURE_STEP, "epoch", "batch"}) - {"steps", "iterations", "iters"}
+# "iter 20/900 ctc=5.7 lr=0.001", "step 20 ...": such a line measures; "steps 800" is a plan
+_IN_PLACE = lazy_re(
+    r"(?i)(?<!\S)(?:iter|iteration|step|it|update|upd|epoch|ep|batch)\b[ :#=]{0,2}\d{1,12}/\d|(?<!\S)(?:iter|iteration|step|it|upd) \d{1,12}\b"
+)
 _PLAIN = lazy_re(r"(?i)[-+]?(?:\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+)|true|false|none|null|nan|inf")
 
 
@@ -176,6 +180,8 @@ def listed(text: str) -> list[tuple[str, object]]:
     """Settings among words: ``>>> lr: 0.002, epochs: 14``, ``--lr=0.1 --clip=5``, ``# train: sgd lr=0.1 clip=0``, ``8 envs, lr 0.1, gamma 0.9``.
 
     At least three, of which one is a setting of every training, and no more other pieces than these."""
+    if _IN_PLACE.search(text):
+        return []
     commas = ", " in text
     pieces = text.split(", ") if commas else text.split()
     found = [_ENTRY.search(p) or (_IN_WORDS.match(p) if commas else None) for p in map(str.strip, pieces)]

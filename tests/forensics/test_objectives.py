@@ -103,6 +103,22 @@ def test_nothing_stands_for_a_loss_that_was_logged(tmp_path: Path) -> None:
     assert series(r, "other/val_mse") is not None
 
 
+@pytest.mark.parametrize(
+    ("tags", "judged"),
+    [
+        (["ctc", "val_loss"], "ctc"),
+        (["kd/total", "kd/hard", "kd/soft", "val_loss"], "kd/total"),
+        (["time/total", "time/data", "time/step", "val_loss"], None),
+        (["kd/total", "val_loss"], None),  # of what?
+        (["ctc", "infonce", "val_loss"], None),  # either
+        (["ctc", "train_loss", "val_loss"], "train_loss"),
+    ],
+)
+def test_the_whole_of_a_training_beside_the_loss_of_its_evaluation(tags: list[str], judged: str | None, tmp_path: Path) -> None:
+    found = series(run(tmp_path, **{tag.replace("/", "__"): learns(3, 1, i) for i, tag in enumerate(tags)}), "loss.train")
+    assert (found.tag if found is not None else None) == judged
+
+
 def test_the_sets_of_catboost_stand_for_the_loss_where_no_other_file_names_it(tmp_path: Path) -> None:
     rows_ = [
         f"{i}:\tlearn: {1 / (i + 2):.7f}\ttest: {1.1 / (i + 2):.7f}\tbest: 0.01 ({i})\ttotal: 7{i}ms\tremaining: 1s\n" for i in range(60)

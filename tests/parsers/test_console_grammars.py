@@ -405,6 +405,9 @@ def test_no_measurement_in_words(text: str) -> None:
         ("2026-01-02 03:04:05.678 | INFO     | __main__:<module>:22 - step 1", None, "step 1"),
         ("2026-01-02 03:04:05.678 | WARNING  | pkg.fit:<lambda>:7 - step 1", None, "step 1"),
         ("2026-01-02 03:04:05.678 | SUCCESS  | train:Trainer.fit:107 - step 1", None, "step 1"),
+        ("2026-01-02 03:04:05,678 INFO    [ocr:main] step 1", None, "step 1"),
+        ("2026-01-02 03:04:05,678 INFO    [ocr:<module>:12] step 1", None, "step 1"),
+        ("[ratio:kept] step 1", None, "[ratio:kept] step 1"),
         ("loss:train:3 - acc:0.5", None, "loss:train:3 - acc:0.5"),  # no logger's mark before it
         ("2026-01-02 03:04:05.678 | INFO | ratio:a:3 of 4", None, "ratio:a:3 of 4"),
         ("torch.OutOfMemoryError: CUDA out of memory", None, "torch.OutOfMemoryError: CUDA out of memory"),

@@ -26,6 +26,8 @@ def tags(text: str) -> list[str]:
         ("Epoch 3: Train Loss=0.5, Val Loss=0.6", ["Train Loss", "Val Loss"]),
         ("Epoch 3: G loss=0.5, D loss=0.6", ["G loss", "D loss"]),
         ("Epoch 3 accuracy (test): 0.4, accuracy (train): 0.5", ["accuracy (test)", "accuracy (train)"]),
+        ("[3/25] loss 0.5  acc 62.9%   test: loss 0.6 acc 19.5%", ["loss", "acc", "test loss", "test acc"]),
+        ("epoch 3 time 3.5 test: loss 0.6 acc 0.1", ["test time", "test loss", "test acc"]),
         # not labels: a number stands behind, a path, what was best before, one loss alone
         ("Epoch 3: loss: 0.5, Test: 0.6", ["loss", "Test"]),
         ("Epoch 3 loss: 0.5, best val: loss 0.4", ["loss", "loss"]),

@@ -221,6 +221,23 @@ def test_a_length_is_one_of_episodes_beside_a_reward() -> None:
     assert name("Avg length", "Total reward") == "rl.len" and name("length", "loss") == "other/length"
 
 
+def test_the_only_loss_of_the_training_is_the_whole_where_the_evaluation_has_it_too() -> None:
+    assert name("pixel_ce", "val/ce") == "loss.train"
+    assert name("pixel_kl_loss", "val/ce") == "loss.aux"
+    assert name("pixel_ce", "val/ce", "edge_loss") == "loss.aux"
+
+
+def test_the_loss_of_one_player_is_no_whole() -> None:
+    assert name("D/loss", "G/adv", "G/l1") == "loss.aux"
+    assert name("D/loss", "accuracy") == "loss.train"
+
+
+def test_te_beside_tr_is_the_test() -> None:
+    pair = ["tr_loss", "te_loss", "tr_acc", "te_acc"]
+    assert [name(tag, *pair) for tag in pair] == ["loss.train", "loss.eval", "acc.train", "acc.eval"]
+    assert name("loss_te", "loss") == "loss.part"  # something else of that name
+
+
 def test_likelihood_is_the_headline_where_no_total_is_logged() -> None:
     assert name("train/CE loss", "train/Z loss") == "loss.train"
     assert name("ce_loss", "dice_loss") == "loss.train" and name("dice_loss", "ce_loss") == "loss.aux"

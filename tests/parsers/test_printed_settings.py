@@ -122,6 +122,8 @@ def test_a_promise_to_stop_early_is_no_metric(tmp_path: Path) -> None:
         "compared: adam lr=0.1 and sgd lr=0.3",
         "madam lr=0.1 a word",
         "adam 0.9 of the runs",
+        "iter 20/900 wer=5.5 gnorm=5.9 lr=0.001",
+        "step 20 wer=5.5 gnorm=5.9 lr=0.001",
         "loaded Regressor( of 3 files, lr unknown",
     ],
 )

@@ -21,6 +21,8 @@ FIXED = np.full(30, 1.0944308)
     ("metrics", "state"),
     [
         ({"loss.train": FALLS, "loss.eval": FIXED}, "seen"),
+        ({"loss.train": 1.2 + 0.01 * AT, "loss.eval": FIXED}, "seen"),  # nothing is learnt, and nothing moves
+        ({"loss.train": np.zeros(30), "loss.eval": FIXED}, "absent"),  # all labels masked: nothing is asked of the weights
         ({"loss.train": FALLS, "loss.eval": FIXED + 1e-6 * AT}, "absent"),
         ({"loss.train": FALLS, "loss.eval": FALLS + 0.1}, "absent"),
         ({"loss.train": 1.1 + 1e-3 * FALLS, "loss.eval": FIXED}, "absent"),  # a rate so low that neither moves

@@ -29,6 +29,10 @@ SETTLES = np.where(np.arange(N) < 5, MIXED, 0.0)
         ({"other/val_pred_pos_rate": MIXED}, "absent"),
         ({"other/Pseudo dice/0": NONE, "other/Pseudo dice/1": SETTLES}, "seen"),
         ({"other/Pseudo dice/0": MIXED, "other/Pseudo dice/1": NONE}, "absent"),  # a class that is hard, or rare
+        ({"other/val/iou_dent": NONE, "other/val/iou_scratch": NONE, "other/val/miou": MIXED}, "seen"),
+        ({"other/val/iou_dent": NONE, "other/val/iou_background": ALL, "other/val/iou_mean": NONE}, "cannot tell"),
+        ({"other/val/iou_dent": NONE, "other/val/iou_scratch": MIXED}, "absent"),
+        ({"other/pred_fg": NONE, "other/gt_fg": MIXED}, "seen"),
         ({"loss.train": MIXED}, "cannot tell"),
     ],
 )
