@@ -18,7 +18,7 @@ from forensics.run.robust import robust_sigma
 from forensics.spikes import class_model, jumps
 from forensics.spikes.excursions import CROWD_SIGMA, END_SIGMA, WARMUP, Excursion, Floats, candidates, middle_of_three, scaled
 from forensics.spikes.features import NAMES, features, smoothness
-from forensics.spikes.medians import centred_median
+from forensics.spikes.medians import centred_median, rolling_median
 from forensics.spikes.trend import turn
 
 Ints = NDArray[np.int64]
@@ -145,10 +145,22 @@ def _spike(step: Ints, y: Floats, e: Excursion, p: float, limit: float, followin
     if finite and _steps_up(y, e):
         return Spike(e, p, "not_a_spike", limit, "step")
     why = "" if finite else "nonfinite"
-    if e.end is None or not _comes_back(y, e, following):
+    back = e.end if _comes_back(y, e, following) else _undone(y, e)
+    if back is None:
         return Spike(replace(e, end=None), p, "non_recovering", limit, why)
-    took = step[min(e.end, len(step) - 1)] - step[e.start]
+    e = replace(e, end=back)
+    took = step[min(back, len(step) - 1)] - step[e.start]
     return Spike(e, p, "fast" if took <= limit else "slow", limit, why)
+
+
+def _undone(y: Floats, e: Excursion) -> int | None:
+    """Where a loss that only touched its old level is back at it to stay: later learning undoes what the spike did. None where that never is."""
+    if e.end is None or len(y) - e.end < LASTING:
+        return None
+    level = rolling_median(y[e.end :], LASTING)[LASTING - 1 :]
+    above = np.flatnonzero(level > e.level)
+    stays = int(above[-1]) + 1 if len(above) else 0
+    return e.end + stays if stays < len(level) else None
 
 
 def _comes_back(y: Floats, e: Excursion, following: int) -> bool:

@@ -8,7 +8,8 @@ import pytest
 from forensics.case import Finding
 from forensics.detectors import loss_spike
 from forensics.errors import CannotTell
-from forensics.spikes.excursions import Floats
+from forensics.spikes import classes
+from forensics.spikes.excursions import Excursion, Floats
 from parsers.tables import Run
 from tests.forensics.curves import noisy, run_of
 
@@ -66,6 +67,20 @@ def test_what_does_not_come_back_is_critical() -> None:
     assert (f.facts.class_, f.facts.end, f.severity) == ("non_recovering", None, "critical")
     offset = f.facts.residual_offset
     assert offset["low"] > 0 and offset["offset"] == pytest.approx(0.2 * f.facts.level, rel=0.2)
+
+
+@pytest.mark.parametrize(("undone", "kind"), [(True, "slow"), (False, "non_recovering")])
+def test_what_later_learning_undoes_is_slow(undone: bool, kind: str) -> None:
+    """The log of the loss touches its old level behind the spike and stays above it; later learning brings it below that, or not."""
+    y = 0.02 * np.sin(np.arange(900))
+    y[300:312] += np.linspace(2, 0, 12)
+    y[320:] += 0.6
+    if undone:
+        y[700:] -= 1.0
+    e = Excursion(300, 300, 312, 0.0, 0.05, 2.0)
+    spike = classes._spike(np.arange(900), y, e, 0.9, 20.0, len(y), True)
+    assert spike.kind == kind
+    assert spike.at.end is None if not undone else 695 <= (spike.at.end or 0) <= 715
 
 
 def test_divergence_without_a_spike_is_found_where_it_begins() -> None:
