@@ -4,7 +4,7 @@ What it sees
     The rate jumps, warms up hardly at all, or begins again from the start.
 
 How it decides
-    A step of the rate by more than half, and by 2 % of its peak, within one logging interval is a jump; the first values of a warmup, its even stairs, the even
+    A step of the rate by more than half, and by 2 % of its peak, within one logging interval is a jump; the first values of a warmup, its even stairs or those from epoch to epoch, the even
     way up of a cycle, the drops of a step schedule, values that were all taken before one period earlier, and jumps that come again at regular distances, or back to the peak and down the same way (warm restarts)
     are schedule: two jumps from low to the same height suffice where the distances agree as well as the logged steps can
     tell. A jump at the beginning of a new attempt (or of one that only a silence tells, or a rate that is cut off on its way
@@ -28,9 +28,10 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.run import settings
 from forensics.run.inputs import needed
 from forensics.run.plan import planned_steps
-from forensics.run.series import Series
+from forensics.run.series import Series, series
 from forensics.run.silent_restarts import with_silent_restarts
 from parsers.tables import Run
 
@@ -62,7 +63,7 @@ class Facts(BaseFacts):
 def detect(run: Run) -> Iterator[Finding]:
     s = needed(run, "lr")
     s = with_silent_restarts(run, s)
-    ups = [i for i in _jumps(s) if not _inside_warmup(s, i) and not _stairs(s, i) and not _ramp(s, i)]
+    ups = [i for i in _jumps(s) if not _inside_warmup(s, i) and not _stairs(s, i) and not _ramp(s, i) and not _climbs_by_epoch(run, s, i)]
     inside = [i for i in ups if s.attempt[i] == s.attempt[i - 1]]
     planned = _restarts(s, inside)
     inside = [i for i in inside if i not in planned]
@@ -149,6 +150,18 @@ def _stairs(s: Series, i: int) -> bool:
     gaps, heights = np.diff(steps[[0, *rises]]), x[rises] - x[rises - 1]
     least = heights[:-1].min() if x[rises[-1]] >= x.max() else heights.min()
     return bool(np.ptp(gaps) <= 2 * s.interval and heights.max() - least <= HEIGHT * heights[:-1].max())
+
+
+def _climbs_by_epoch(run: Run, s: Series, i: int) -> bool:
+    """A warmup by a schedule that steps with the epochs: the rate changes between epochs alone, has not fallen yet, and never passes what config names."""
+    epoch, peak = series(run, "epoch"), settings.number(run, "lr")
+    if epoch is None or peak is None or s.attempt[i] != s.attempt[0] or s.value.max() > (1 + HEIGHT) * peak or not epoch.usable.any():
+        return False
+    order = np.argsort(epoch.step[epoch.usable], kind="stable")
+    steps, values = epoch.step[epoch.usable][order], epoch.value[epoch.usable][order]
+    number = values[np.clip(np.searchsorted(steps, s.step, "right") - 1, 0, None)]
+    moves = np.diff(s.value[: i + 1])
+    return bool((moves >= 0).all() and (np.diff(number[: i + 1])[moves > 0] > 0).all())
 
 
 def _ramp(s: Series, i: int) -> bool:

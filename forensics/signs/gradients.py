@@ -9,6 +9,7 @@ import numpy as np
 from forensics.case import Finding
 from forensics.detectors import divergence, grad_spike, layer_gradients, loss_spike, zero_loss
 from forensics.run import settings
+from forensics.run.robust import last_digit
 from forensics.run.series import parts, series
 from forensics.run.trouble import trouble
 from forensics.run.usable_values import begins_late, first_level, lacking, last_level, levels, usable
@@ -26,6 +27,7 @@ GROWN, FIFTHS = 10.0, 5  # an order of magnitude; that five medians rise one aft
 # zoo and real logs, 0.03 to 0.17 times in three without zero_grad; this is between
 CALMER = 0.3
 SELDOM = 20  # unit: steps, a score; values farther apart are often means of the steps between them, and means are calm
+COARSE = 100.0  # unit: of the last digit: to one percent, less than a loss scatters by
 MOVES = 0.1  # unit: share by which an evaluation moves that learns
 HALF = 0.5  # unit: of the first level of a training loss, which batches move, too
 NEARLY_ALL, AT_CLIP = 0.9, 1e-3  # share of the values; how near a norm is to the clip value that cut it (printed to four digits)
@@ -211,6 +213,8 @@ def gradient_carries_over(s: Symptoms) -> Sign:
         return cannot_tell("too few positive values of the gradient norm or the loss were logged.")
     if float((norm >= (1 - AT_CLIP) * norm.max()).mean()) > 1 - NEARLY_ALL:
         return cannot_tell("the gradient norm was logged after clipping, which hides how it scatters.")
+    if float(np.median(norm)) < COARSE * last_digit(norm):
+        return cannot_tell(f"the gradient norm was printed in steps of {last_digit(norm):g}, which hide how it scatters.")
     if (apart := int(np.median(np.diff(np.unique(step))))) > SELDOM:
         return cannot_tell(f"gradient norms were logged {apart} steps apart, and may be means of the steps between.")
     moves, loss_moves = (float(np.median(np.abs(np.diff(np.log(x))))) for x in (norm, loss))

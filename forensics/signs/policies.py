@@ -39,6 +39,7 @@ LARGEST_SCALE = 30.0  # the largest reward scale among the published configs of 
 NOISES = 3.0  # standard errors
 BESIDE = 5  # rewards on each side of a step, whose medians are compared
 MIRRORED, RESCALED = 0.25, 5.0  # how far from its mirror image, and by what factor: episodes that go on as before hold neither
+CLIMBS = 0.5  # bound: of the step, the usual distance of five rewards from their median: a quarter of them would be beyond it
 FOLLOWS = 0.5  # bound: of the factor, in ln; a scale moves the spread by all of it, a policy that learns to win narrows it
 AS_BEFORE = 1.3  # factor by which episodes may become longer or shorter: five of them differ by less
 AT_LEAST = 0.2  # of the best level; measured: what one good policy scatters by is up to 0.09 in the logs of stable-baselines3
@@ -210,6 +211,9 @@ def reward_steps_to_other_scale(s: Symptoms) -> Sign:
     ratio = max(abs(after), abs(before)) / max(min(abs(after), abs(before)), 1e-12)
     if not (mirrored and before != 0) and not (after * before > 0 and ratio >= RESCALED):
         return absent(f"{text}, the largest of its steps: neither its mirror image nor another scale.")
+    scatter = float(np.median(np.abs(x[near][:BESIDE] - before)))
+    if scatter > CLIMBS * abs(after - before):
+        return absent(f"{text}, and scatters by {scatter:.3g} before it: it climbs there, and does not step.")
     lasted = _beside(length, first)
     if lasted is None or not 1 / AS_BEFORE < lasted[1] / max(lasted[0], 1e-12) < AS_BEFORE:
         return absent(f"{text}, and the length of episodes changes with it: the policy changed.")

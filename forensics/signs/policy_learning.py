@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.run.metrics_in_words import together
+from forensics.run.metrics_in_words import together, worded
 from forensics.run.series import Floats, series
 from forensics.signs.policy_updates import EXPLAINED, STILL
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
 SUBJECT = "other_objectives"  # a part of it
-EFFECTS = {"values_drown_policy": "rl.loss_value"}  # a symptom of its own, for which there is no detector
+EFFECTS = {
+    "values_drown_policy": "rl.loss_value",
+    "values_beyond_returns": "rl.reward",
+}  # symptoms of their own, for which there is no detector
+VALUES = r"(^|[ /])(values?|v|q( ?f)?( \d)?)( values?)? (mean|avg|estimate)$"
 
 LEAST = 10  # bound: values whose median five odd ones do not move
+BEYOND = 10.0  # unit: an order of magnitude; rewards of one sign make no discounted return larger than the sum that is logged
 STEADY = 1e-3  # of a level: as three digits print it
 DROWNED = 100.0  # unit: two decades; advantages are normalized to a spread of one, and the gradient of both losses is clipped together
 FITTED, OFF, NOISES = 0.99, 0.01, 8.0  # of the variance; of the range; statistical: as in the divergence detector
@@ -47,6 +52,22 @@ def values_drown_policy(s: Symptoms) -> Sign:
         return absent(f"{text}.")
     first = int(np.flatnonzero(value.usable)[0])
     return seen(f"{text}: it stands still.", where=value.place(s.run, first), first=int(value.step[first]))
+
+
+def values_beyond_returns(s: Symptoms) -> Sign:
+    """The mean of the value estimates begins within the returns that were logged and ends ten times beyond the largest: it feeds on itself."""
+    reward, found = _values(s, "rl.reward"), worded(s.run, VALUES)
+    if not len(reward) or not found:
+        return cannot_tell("the return of episodes or the mean of the value estimates was not logged.")
+    p = found[0]
+    step, x = p.step[p.usable], np.abs(p.value[p.usable])
+    largest = float(np.abs(reward).max())
+    first, last = float(np.median(x[:3])), float(np.median(x[-max(len(x) // 10, 1) :]))
+    text = f"{p.tag} goes from {first:.3g} to {last:.3g}, and the largest return in the log is {largest:.3g}."
+    beyond = np.flatnonzero(x > BEYOND * largest)
+    if first > largest or last < BEYOND * largest or not len(beyond):
+        return absent(text)
+    return seen(text, where=p.place(s.run, int(np.flatnonzero(p.usable)[beyond[0]])), first=int(step[beyond[0]]))
 
 
 def reward_leaves_episode_length(s: Symptoms) -> Sign:

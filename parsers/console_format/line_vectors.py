@@ -1,4 +1,5 @@
-"""Short lists of fractions in a line, by their index: ``expert_load: [0.47, 0.12, 0.19]``, ``Pseudo dice [0.81, 0.44]``, ``qk_max 1.0/0.8/1.0``."""
+"""Short lists of fractions in a line, by their index: ``expert_load: [0.47, 0.12, 0.19]``, ``Pseudo dice [0.81, 0.44]``, ``qk_max 1.0/0.8/1.0``,
+``max attn logit per layer 5.5 6.25``."""
 
 from __future__ import annotations
 
@@ -11,6 +12,10 @@ _LIST = lazy_re(
 )
 _SLASHED = lazy_re(
     r"(?<![\w./-])(?P<name>[A-Za-z][\w.-]{0,40}+)\s?[:=]?\s?(?P<list>-?\d{1,9}(?:\.\d{1,19})?(?:/-?\d{1,9}(?:\.\d{1,19})?){2,15})(?![\w/.])"
+)
+# "max attn logit per layer 5.5 6.25 7.0": what its name says to be several
+_PER_PART = lazy_re(
+    rf"(?<![\w./-])(?P<name>(?:[A-Za-z][\w.-]{{0,20}}+ ){{1,4}}per (?:layer|block|head|expert|group|rank))\s?[:=]?\s(?P<list>{_NUM}(?:\s{_NUM}){{1,63}})(?=\s*(?:$|[|,;]))"
 )
 _OF_CLASSES = lazy_re(r"(?i)\b(?:dice|m?iou|jaccard)\b")
 _OF_EXPERTS = lazy_re(r"(?i)\b(?:experts?|router|moe)\b")
@@ -27,10 +32,10 @@ def put_vectors(line: Line) -> None:
     """Gives the numbers of lists the name of the list and their index (as lists of JSON have it), in a line that names its place, or where the
     name says that each is of a class (nnU-Net: a line of its own below its epoch) or of an expert (``tokens per expert: 3.1 | share [0.2, 0.8]``);
     other lists may be a history."""
-    if "[" not in line.text and line.text.count("/") < 2:
+    if "[" not in line.text and " per " not in line.text and line.text.count("/") < 2:
         return
     placed = any(f.role in {"step", "it", "epoch"} for f in line.fields)
-    for m in (*_LIST.finditer(line.text, line.body), *_SLASHED.finditer(line.text, line.body)):
+    for m in (found for pattern in (_LIST, _SLASHED, _PER_PART) for found in pattern.finditer(line.text, line.body)):
         first, end = m.span("list")
         own = [i for i, f in enumerate(line.fields) if first <= f.start < end]
         free = (

@@ -155,8 +155,9 @@ def _with_switches(text: str) -> list[tuple[str, object]]:
 
 
 def _placeless(pairs: list[tuple[str, object]]) -> list[tuple[str, object]]:
-    """The settings of a line that names no place of a run; none of another line."""
-    return [] if {vocabulary.plain(key) for key, _ in pairs} & PLACES else pairs
+    """The settings of a line that names no place of a run; none of another line. Beside a plan ("epochs=240") a batch is a size."""
+    keys = {vocabulary.plain(key) for key, _ in pairs}
+    return [] if keys & (PLACES - {"batch"} if keys & {"epochs", "steps"} else PLACES) else pairs
 
 
 def command(text: str) -> Iterator[tuple[str, object]]:
@@ -186,7 +187,8 @@ def listed(text: str) -> list[tuple[str, object]]:
     pieces = text.split(", ") if commas else text.split()
     found = [_ENTRY.search(p) or (_IN_WORDS.match(p) if commas else None) for p in map(str.strip, pieces)]
     pairs = [(m["key"].lstrip("-"), value_of(m["value"])) for m in found if m is not None]
-    told = any(_OF_TRAINING.fullmatch(key) for key, _ in pairs) and not any(is_measured(key) for key, _ in pairs)
+    measured = any(is_measured(key) and not isinstance(value, int) for key, value in pairs)  # "train=48 valid=440" counts samples
+    told = any(_OF_TRAINING.fullmatch(key) for key, _ in pairs) and not measured
     if not told or len(pairs) < 3 or 2 * len(pairs) < len(pieces):
         return []
     named = [w for w in _WORD.findall(text) if w.lower() in OPTIMIZERS]  # "# train: sgd lr=0.1", "optim: adam lr=0.4"

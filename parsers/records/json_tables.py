@@ -138,7 +138,8 @@ def _by_step(value: dict[str, Any], name: str) -> Found | None:
 
 
 def _series(value: dict[str, Any], name: str, stem: str) -> Found | None:
-    """Lists of numbers, one for each metric (Keras history); their step: a list of steps, else the place in it."""
+    """Lists of numbers, one for each metric (Keras history); their step: a list of steps, else the place in it, which is
+    the epoch where an evaluation stands beside each value."""
     told = bool(_SERIES_FILE.search(stem)) or plain(last(name)) in WRAPPERS
     lists = {k: v for k, v in value.items() if isinstance(v, list) and v and not isinstance(v[0], (dict, list)) and
              all(x is None or as_number(x) is not None for x in v)}  # fmt: skip
@@ -150,6 +151,7 @@ def _series(value: dict[str, Any], name: str, stem: str) -> Found | None:
     rows = []
     for length in sorted({len(v) for v in (series | ids).values()}):
         some = {k: v for k, v in (series | ids).items() if len(v) == length}
-        steps = {} if any(k in axes for k in some) else {"step": list(range(length))}
+        by_epoch = any(f"val_{k}" in some for k in some)  # Keras evaluates after each epoch
+        steps = {} if any(k in axes for k in some) else {"epoch": list(range(1, length + 1))} if by_epoch else {"step": list(range(length))}
         rows += [dict(zip((*steps, *some), row, strict=True)) for row in zip(*steps.values(), *some.values(), strict=True)]
     return rows, {k: v for k, v in value.items() if k not in series and k not in ids}

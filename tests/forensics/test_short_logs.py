@@ -226,6 +226,24 @@ def test_a_warmup_in_stairs_is_no_jump(levels: tuple[float, ...], jumps: int) ->
     assert len(found(lr_schedule, run_of({"lr": rate}, interval=2))) == jumps
 
 
+@pytest.mark.parametrize(
+    ("levels", "at", "jumps"),
+    [
+        ((0.04, 1.0, 0.9, 0.6), 0, 0),
+        ((0.04, 0.2, 0.7, 1.0), 0, 0),
+        ((0.04, 1.0, 0.9, 0.6), 5, 1),
+        ((0.2, 1.0, 4.0, 3.0), 0, 2),
+        ((1.0, 0.3, 0.8, 0.2), 0, 1),
+    ],
+    ids=["one stair", "uneven stairs", "within an epoch", "beyond config", "after a fall"],
+)
+def test_a_warmup_from_epoch_to_epoch_is_no_jump(levels: tuple[float, ...], at: int, jumps: int) -> None:
+    epoch = np.repeat(np.arange(4.0), 14)
+    rate = np.roll(0.002 * np.repeat(levels, 14), at)
+    rate[:at] = rate[at]
+    assert len(found(lr_schedule, run_of({"lr": rate, "epoch": epoch}, interval=2, config={"lr": 0.002}))) == jumps
+
+
 @pytest.mark.parametrize(("last", "severity"), [(0.9, "info"), (0.5, "warning")])
 def test_preferences_that_are_learnt_need_no_fall_of_their_loss(last: float, severity: str) -> None:
     """The loss of 0.693 falls by hundredths while the share of pairs in the right order rises."""

@@ -28,6 +28,8 @@ def tags(text: str) -> list[str]:
         ("Epoch 3 accuracy (test): 0.4, accuracy (train): 0.5", ["accuracy (test)", "accuracy (train)"]),
         ("[3/25] loss 0.5  acc 62.9%   test: loss 0.6 acc 19.5%", ["loss", "acc", "test loss", "test acc"]),
         ("epoch 3 time 3.5 test: loss 0.6 acc 0.1", ["test time", "test loss", "test acc"]),
+        ("epoch 1 | train MAE 1.5 | valid MAE 0.5 | best 0.25 | grad 16.5", ["train MAE", "valid MAE", "best", "grad"]),
+        ("epoch 1 | train loss 1.5 | acc 0.5 | val loss 0.25 | acc 0.75", ["train loss", "train acc", "val loss", "val acc"]),
         # not labels: a number stands behind, a path, what was best before, one loss alone
         ("Epoch 3: loss: 0.5, Test: 0.6", ["loss", "Test"]),
         ("Epoch 3 loss: 0.5, best val: loss 0.4", ["loss", "loss"]),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import forensics
 from parsers.formats import config_file, json_log, jsonl, trainer_state
 from parsers.tables import HEAD_BYTES, Gap, Note, table_of
 
@@ -51,7 +52,7 @@ def test_a_table_in_json_is_known_whatever_its_extension(tmp_path: Path, name: s
     rows = [{"main/loss": 2.0 / n, "validation/main/loss": 3.0 / n, "iteration": 100 * n} for n in range(1, 200)]
     found = read(tmp_path / name, json.dumps(rows, indent=4))
     assert points(found) == {(r["iteration"], k, r[k]) for r in rows for k in ("main/loss", "validation/main/loss")}
-    assert len(read(tmp_path / name, json.dumps({"loss": [1.0, 0.5], "val_loss": [1.5, 1.25]}, indent=1)).metrics) == 4
+    assert len(read(tmp_path / name, json.dumps({"loss": [1.0, 0.5], "val_loss": [1.5, 1.25]}, indent=1)).metrics) == 6  # and its epochs
 
 
 def test_catboost_names_the_columns_of_its_rows_above_them(tmp_path: Path) -> None:
@@ -70,6 +71,16 @@ def test_catboost_names_the_columns_of_its_rows_above_them(tmp_path: Path) -> No
 )
 def test_settings_that_a_log_begins_with_are_no_table(tmp_path: Path, text: str) -> None:
     assert not json_log.claims(tmp_path / "train.log", text.encode())
+
+
+def test_a_history_with_an_evaluation_beside_each_value_counts_epochs(tmp_path: Path) -> None:
+    """Keras evaluates behind each epoch, and its console counts them from 1 on."""
+    (tmp_path / "history.json").write_text(json.dumps({"loss": [3.0, 2.0, 1.0], "val_loss": [3.5, 2.5, 1.5]}))
+    (tmp_path / "console.txt").write_text(
+        "".join(f"Epoch {i}/3\n24/24 [====] - 2s - loss: {4 - i}.0000 - val_loss: {4 - i}.5000\n" for i in (1, 2, 3))
+    )
+    run = forensics.read(str(tmp_path))
+    assert len(run.attempts) == 1 and {s for s in run.tables["metrics"]["step"].to_pylist() if s is not None} <= {24, 48, 72}
 
 
 def test_keras_history_counts_epochs_and_keeps_its_settings(tmp_path: Path) -> None:

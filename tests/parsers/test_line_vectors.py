@@ -22,6 +22,7 @@ def told(text: str) -> dict[str, float]:
         ("Epoch 3: Pseudo dice [0.5, 0.0]", {"Pseudo dice/0": 0.5, "Pseudo dice/1": 0.0}),
         ("tokens per expert (layer 0..1): 1.5 1.5 | share [0.25, 0.75]", {"expert share/0": 0.25, "expert share/1": 0.75}),
         ("step 3 classes: 2 | share [0.25, 0.75]", {"share/0": 0.25, "share/1": 0.75}),
+        ("iter 5: loss 2.5 | max logit per layer 5.5 6.25 7.0", {f"max logit per layer/{i}": x for i, x in enumerate((5.5, 6.25, 7.0))}),
         ("Pseudo dice [np.float32(0.5), np.float32(0.0)]", {"Pseudo dice/0": 0.5, "Pseudo dice/1": 0.0}),  # at no step, but surely measured
     ],
 )
@@ -35,6 +36,8 @@ def test_a_list_of_fractions_is_read_by_its_index(text: str, found: dict[str, fl
         "step 20 loss 4.5 ids [400, 0, 429]",  # whole numbers are samples, sizes, shapes
         "step 20 loss 4.5 lr [0.1, 0.01] betas [0.9, 0.999]",  # of parameter groups, and of the optimizer
         "loss weights [0.5, 0.5]",  # at no step
+        "iter 5: loss 2.5 time per iteration 5.5 s, samples per rank 12 14 16",
+        "max logit per layer 5.5 6.25 7.0",
         "classes of the data: 2 | share [0.25, 0.75]",  # of nothing that is known to be counted again and again
         "step 20 out [0.1 0.2 0.3 0.4 0.5 0.6 0.7 0.8 0.9 1.0 1.1 1.2 1.3 1.4 1.5 1.6 1.7]",  # a tensor that was printed
         "loss [" + 60 * "0.123456789 " + "...",  # and cut: it took minutes

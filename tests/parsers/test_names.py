@@ -232,6 +232,13 @@ def test_the_loss_of_one_player_is_no_whole() -> None:
     assert name("D/loss", "accuracy") == "loss.train"
 
 
+def test_an_estimate_is_no_loss() -> None:
+    beside = ("charts/episodic_return", "losses/value_loss")
+    assert name("losses/value_mean", *beside) == "other/losses/value_mean"
+    assert name("losses/qf1_values", *beside) == "other/losses/qf1_values"
+    assert name("losses/value_loss", *beside) == name("losses/value", *beside) == "rl.loss_value"
+
+
 def test_te_beside_tr_is_the_test() -> None:
     pair = ["tr_loss", "te_loss", "tr_acc", "te_acc"]
     assert [name(tag, *pair) for tag in pair] == ["loss.train", "loss.eval", "acc.train", "acc.eval"]

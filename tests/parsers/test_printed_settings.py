@@ -24,6 +24,7 @@ def told(tmp_path: Path, head: str, training: str = TRAINING) -> dict[str, objec
         ("config: lr=0.15 warmup=20 betas=(0.9, 0.99) eps=1e-08", {"lr": 0.15, "warmup": 20, "betas": "(0.9, 0.99)", "eps": 1e-8}),
         ("trainer:fit - hyperparameters: optimizer=sgd, lr=0.1, accum=2", {"optimizer": "sgd", "lr": 0.1, "accum": 2}),
         (">>>>> lr: 0.002, batch_size: 32, scaler: standard", {"lr": 0.002, "batch_size": 32, "scaler": "standard"}),
+        ("GIN hidden=128 layers=3 train=48 valid=440 batch=16 epochs=240 lr=1e-3", {"train": 48, "batch": 16, "epochs": 240, "lr": 1e-3}),
         ("--lr=0.004 --clip=5.0 --layers=6", {"lr": 0.004, "clip": 5.0, "layers": 6}),
         ("# asr: sgd lr=0.05 clip=0.0 reduction=sum", {"optimizer": "sgd", "lr": 0.05, "clip": 0.0, "reduction": "sum"}),
         ("optim: adam lr=0.4 batch_size=16 max_epoch=14", {"optimizer": "adam", "lr": 0.4, "batch_size": 16, "max_epoch": 14}),
@@ -124,6 +125,7 @@ def test_a_promise_to_stop_early_is_no_metric(tmp_path: Path) -> None:
         "adam 0.9 of the runs",
         "iter 20/900 wer=5.5 gnorm=5.9 lr=0.001",
         "step 20 wer=5.5 gnorm=5.9 lr=0.001",
+        "batch=16 wer=5.5 gnorm=5.9 lr=0.001",
         "loaded Regressor( of 3 files, lr unknown",
     ],
 )

@@ -80,6 +80,12 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (G.gradient_carries_over, "cannot tell", {"loss.train": LOSS, "grad.norm": np.minimum(NORM * 4, 1.0)}, {}),
     (G.gradient_carries_over, "cannot tell", {"loss.train": LOSS}, {}),
     (G.gradient_carries_over, "seen", {"loss.train": LOSS, "grad.norm": 5 + np.sin(T / 90)}, {"interval": 10}),
+    (
+        G.gradient_carries_over,
+        "cannot tell",
+        {"loss.train": LOSS, "grad.norm": np.round(0.02 + 0.01 * np.sin(T / 90), 2)},
+        {},
+    ),  # printed so
     (G.gradient_carries_over, "cannot tell", {"loss.train": LOSS, "grad.norm": 5 + np.sin(T / 90)}, {"interval": 100}),  # means between
     (G.gradient_carries_over, "cannot tell", {"loss.train": np.exp(4 * NORM * (-1) ** T), "grad.norm": NORM}, {}),  # blown up
     (G.gradient_clipped_always, "seen", {"loss.train": LOSS, "grad.norm": np.minimum(NORM * 4, 1.0 + 1e-5 * NORM)}, {}),

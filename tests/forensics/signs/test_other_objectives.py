@@ -100,6 +100,7 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (P.reward_steps_to_other_scale, "seen", {"rl.reward": np.where(T < 60, 1.0, 10.0), "rl.len": 20 * ONE}, {}),
     (P.reward_steps_to_other_scale, "absent", {"rl.reward": np.where(T < 60, 9, -9.2), "rl.len": np.where(T < 60, 90, 9)}, {}),
     (P.reward_steps_to_other_scale, "absent", {"rl.reward": GROWS, "rl.len": 20 * ONE}, {}),
+    (P.reward_steps_to_other_scale, "absent", {"rl.reward": 4 - 12 * np.exp(-T / 3), "rl.len": 20 * ONE}, {}),  # learnt at once
     (
         P.reward_steps_to_other_scale,
         "seen",

@@ -39,6 +39,10 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (L.values_drown_policy, "absent", DROWNS | {"rl.expl_var": np.minimum(0.02 * AT, 0.8)}, {}),  # large by nature, and learnt
     (L.values_drown_policy, "absent", DROWNS | {"rl.kl": LEARNS["rl.kl"]}, {}),
     (L.values_drown_policy, "absent", STILL | {"rl.loss_value": 2e9 * ONE}, {}),  # nothing moved from the first update on
+    (L.values_beyond_returns, "seen", {"rl.reward": 4 * ONE, "other/losses/value_mean": 0.5 * np.exp(AT / 6)}, {}),
+    (L.values_beyond_returns, "absent", {"rl.reward": 4 * ONE, "other/losses/value_mean": 0.1 * AT}, {}),
+    (L.values_beyond_returns, "absent", {"rl.reward": 4 * ONE, "other/losses/value_mean": 300 * ONE}, {}),  # in another unit from the start
+    (L.values_beyond_returns, "cannot tell", {"rl.reward": 4 * ONE, "other/losses/value_std": 300 * ONE}, {}),
     (L.values_drown_policy, "absent", LEARNS | {"rl.loss_value": 20 * ONE}, {}),
     (L.values_drown_policy, "cannot tell", LEARNS, {}),
     (P.value_loss_exploded, "seen", RUNS_OFF, {}),
