@@ -1,7 +1,7 @@
 """Finds the words of a console line that say of which data its numbers are: ``Test:`` in front, ``Train: loss 0.3 - Val: loss 0.4``, ``[val] acc 0.9``.
 
 A word in front speaks of the whole line. A label (a split's name, maybe a word or two, and a colon before other words; or a split's name in brackets)
-speaks of the numbers behind it, up to the next label.
+speaks of the numbers behind it, up to the next label. A word for what is measured of each part (``weights: emb=6.5 head=6.25``) goes in front of the parts.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ _LABEL = lazy_re(
     rf"(?i)(?<![\w./-])(?P<word>{_SPLIT})(?: [A-Za-z][A-Za-z_-]*){{0,2}} ?:(?=\s+[A-Za-z\"'\[{{])(?!\s+(?:nan|inf)\b)"
     rf"|[\[(](?P<boxed>{_SPLIT})[\])]|[|;]\s{{1,4}}(?P<cell>{_SPLIT})(?=\s+[A-Za-z][\w@/-]{{0,30}}\s+[-\d.])"  # "| dev xent 1.70 acc 0.58 |"
 )
+_OF_PARTS = r"(?:grad(?:ient)?s?|weights?|params?|parameters|activations?|norms?|losses|terms|updates?|entropies|stds?|means?|rms)"
+_GROUP = lazy_re(rf"(?i)(?<![\w./-])(?P<group>(?:{_OF_PARTS}[ _-]){{0,2}}{_OF_PARTS}):\s{{1,4}}(?=[A-Za-z][\w.]{{0,60}}=-?[\d.])")
 _BEST = lazy_re(r"(?i)\b(?:best|previous|last)\W{1,2}$")  # what was reached before is no evaluation of now
 # "loss 0.74  test: loss 0.81": what stands in front of the label is of something else
 _MEASURED = lazy_re(r"(?i)(?<![\w./-])(?!(?:epochs?|ep|steps?|iter|it|time|elapsed)\b)[A-Za-z][\w/-]{0,40}[ :=]{1,3}[-+]?\d{1,12}\.\d")
@@ -56,6 +58,17 @@ def put_labels(line: Line) -> None:
             if _OF_LOOP.search(f.tag) and "|" in line.text[at : f.start]:
                 continue  # "| valid MAE 0.61 | best 0.55 | grad 5.5 |": another cell, of the run
             line.fields[i] = f._replace(tag=f"{word} {f.tag}") if word else f
+
+
+def put_groups(line: Line) -> None:
+    """``weights: emb=6.5 head=6.25``: puts what is measured of several parts in front of the parts, up to the next bar or group."""
+    if ": " not in line.text or "=" not in line.text:
+        return
+    groups = [(m.end(), m["group"].strip()) for m in _GROUP.finditer(line.text, line.body)]
+    for i, f in enumerate(line.fields):
+        at, group = next(((at, g) for at, g in reversed(groups) if at <= f.start), (0, ""))
+        if group and f.role == "metric" and "|" not in line.text[at : f.start]:
+            line.fields[i] = f._replace(tag=f"{group}/{f.tag}")
 
 
 def _labels(body: str) -> list[tuple[int, str]]:

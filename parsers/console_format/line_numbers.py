@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 from parsers.console_format.grammars import EVAL, NUM, STRONG, VOCABULARY, first_of_several, is_vector, is_word, key_of, role_of
 from parsers.console_format.line_keys import between_marks, is_rate, named_after_step, named_apart, named_by_contrast
-from parsers.console_format.line_labels import mode_of, put_labels
+from parsers.console_format.line_labels import mode_of, put_groups, put_labels
 from parsers.console_format.line_places import put_places
 from parsers.console_format.line_prefix import SUFFIX, Field, Line, prefix, whole
 from parsers.console_format.line_vectors import put_vectors
@@ -80,6 +80,7 @@ def read_line(text: str) -> Line:
     put_places(line, body, scan.found)
     if line.bar and _PREPARES.search(body) and not any(STRONG.search(t) for t, _ in line.metrics()):
         line.fields = [f._replace(role="skip") if f.role not in {"time", "rank"} else f for f in line.fields]
+    put_groups(line)
     put_vectors(line)
     put_labels(line)
     return line

@@ -30,6 +30,9 @@ def tags(text: str) -> list[str]:
         ("epoch 3 time 3.5 test: loss 0.6 acc 0.1", ["test time", "test loss", "test acc"]),
         ("epoch 1 | train MAE 1.5 | valid MAE 0.5 | best 0.25 | grad 16.5", ["train MAE", "valid MAE", "best", "grad"]),
         ("epoch 1 | train loss 1.5 | acc 0.5 | val loss 0.25 | acc 0.75", ["train loss", "train acc", "val loss", "val acc"]),
+        ("step 3 loss=2.5 | grad norms: emb=0.5 head=0.25 | lr=0.5", ["loss", "grad norms/emb", "grad norms/head", "lr"]),
+        ("epoch 3 losses: cls=0.5 box=0.25", ["losses/cls", "losses/box"]),
+        ("epoch 3 net: cls=0.5 box=0.25", ["cls", "box"]),  # whose, not what
         # not labels: a number stands behind, a path, what was best before, one loss alone
         ("Epoch 3: loss: 0.5, Test: 0.6", ["loss", "Test"]),
         ("Epoch 3 loss: 0.5, best val: loss 0.4", ["loss", "loss"]),
