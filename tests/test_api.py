@@ -44,8 +44,8 @@ def test_what_only_reads_loads_nothing_that_judges() -> None:
 
 @pytest.mark.parametrize("sample", ["bad_batch_jsonl", "healthy_trainer_state", "starved_loader_csv", "hang_titan"])
 def test_a_small_run_is_judged_without_a_second_table_library(sample: str) -> None:
-    """pyarrow imports pandas, where that is installed, to ask whether what it turns into an array is a Series."""
-    code = "import forensics, sys; forensics.analyze(sys.argv[1]); print([m for m in ('pandas', 'polars') if m in sys.modules])"
+    """pyarrow imports pandas, where that is installed, to ask whether what it turns into an array is a Series, and all its functions to filter rows."""
+    code = "import forensics, sys; forensics.analyze(sys.argv[1]); print([m for m in ('pandas', 'polars', 'pyarrow.compute') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code, str(SPIKE.parent / sample)], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 

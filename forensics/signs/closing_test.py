@@ -82,6 +82,8 @@ def _tests(run: Run) -> dict[tuple[str, str], list[_Test]]:
     code, tags = columns["tag"], columns["tags"]
     few = np.flatnonzero(np.bincount(code[code >= 0], minlength=len(tags)) <= RANKS)
     wanted = {tags[i]: kind for i in few.tolist() if tags[i] and _TEST.search(text := words(tags[i])) and (kind := _kind(text)) is not None}
+    if not wanted:
+        return {}  # a filter would import all of pyarrow.compute
     rows = run.tables["metrics"].filter(arrow.flags(np.isin(code, [i for i, tag in enumerate(tags) if tag in wanted])))
     found: dict[str, list[tuple[_Test, int | None]]] = {}
     for row in rows.select(["tag", "step", "value", "source", "at", "rank"]).to_pylist():
