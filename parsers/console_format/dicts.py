@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from parsers.console_format.line_prefix import Where
+from parsers.console_format.line_shapes import Row
 from parsers.tables import LINES_COUNTED
 
 
@@ -28,6 +29,7 @@ class Dicts:
         self.waiting: Waiting | None = None
         self.count = self.interval = 0
         self.at = -1  # line of the last one
+        self.alone = -1  # place of a first one that is counted, until there is a second
         self.beside = False  # a bar gave a dict line its step
         self.buffered = False  # dict lines came in bunches, far from the bar that was drawn when they were logged
         self.on_bar: dict[str, str] = {}  # what progress bars show, as it is printed
@@ -66,6 +68,17 @@ class Dicts:
             return reached, "of the line before that names one"  # Lightning's results of a test, behind a loop's own lines
         self.count += not evaluation
         return self.count, LINES_COUNTED
+
+    def counted(self, waiting: Waiting, step: int, how: str, rows: list[Row]) -> tuple[int | None, list[Row]]:
+        """The step of a line, None for the only one that would be counted: that is what a program prints at its end (Lightning's results); and the
+        rows so far, in which the first gets its number when there is a second. The Trainer's lines say their epoch."""
+        if how != LINES_COUNTED or any(tag == "epoch" for tag, _ in waiting.metrics):
+            return step, rows
+        if step == 1:
+            self.alone = waiting.where.place
+            return None, rows
+        first, self.alone = self.alone, -1
+        return step, [(row[0], 1, *row[2:]) if row[0] == first else row for row in rows] if first >= 0 else rows
 
     def _by_epoch(self, values: dict[str, float]) -> int | None:
         """The step of a fraction of the epochs, where the log said how many there are; to the nearest that is logged."""

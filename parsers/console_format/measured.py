@@ -32,8 +32,7 @@ class Measured:
     def __init__(self, rows: Rows, listing: Callable[[int], bool], told: Callable[[Where, Event], None]) -> None:
         self.rows, self._listing, self._told = rows, listing, told
         self.notes: dict[str, None] = {}
-        self.metrics: list[Row] = []
-        self.shapes = Shapes()
+        self.metrics, self.shapes = list[Row](), Shapes()
         self.now, self.plans = Steps(), Plans(rows)
         self.started = self.megatron_loss = False
         self.block, self.headings, self.dicts = Block(), Headings(), Dicts()
@@ -241,10 +240,11 @@ class Measured:
 
     def settle(self, bar: dict[str, int], another: bool = False) -> None:
         """Gives a dict line its step, now that the line behind it is known: a bar, ``another`` of its kind, or something else."""
-        waiting = self.dicts.waiting
-        if waiting is not None:
+        if (waiting := self.dicts.waiting) is not None:
             self.dicts.waiting = None
-            self.now.step, how = self.dicts.step(waiting, bar, another, self.now.step if self.now.line != self.dicts.at else None)
+            told, how = self.dicts.step(waiting, bar, another, self.now.step if self.now.line != self.dicts.at else None)
             self.now.line = self.dicts.at = waiting.where.line
-            self.notes[f"steps of {{'loss': ...}} lines: {how}"] = None
-            self.put(waiting.where, self.now.step, waiting.metrics)
+            step, self.metrics = self.dicts.counted(waiting, told, how, self.metrics)
+            if step is not None:
+                self.now.step, self.notes[f"steps of {{'loss': ...}} lines: {how}"] = step, None
+            self.put(waiting.where, step, waiting.metrics)

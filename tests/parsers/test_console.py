@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import forensics
 import parsers
 from parsers.formats import console
 from parsers.tables import HEAD_BYTES, SCHEMAS, Gap, Note, table_of
@@ -622,3 +623,13 @@ def test_a_step_beside_a_batch_of_how_many_is_the_step_and_a_list_behind_ids_the
     tables, _, _ = log(tmp_path, "".join(line.format(3 + s // 4, s % 4 + 1, 40 + s, 9 - s, s, s + 70) for s in range(8)))
     assert [(r["step"], r["value"]) for r in tables["metrics"] if r["tag"] == "loss"] == [(40 + s, 9.25 - s) for s in range(8)]
     assert [(r["step"], r["sample"]) for r in tables["batches"]][:3] == [(40, "0"), (40, "70"), (41, "1")]
+
+
+@pytest.mark.parametrize(("lines", "steps"), [(1, [None]), (3, [1, 2, 3])])
+def test_one_dict_alone_is_a_result_and_several_are_counted(lines: int, steps: list[int | None], tmp_path: Path) -> None:
+    """Lightning's `callback_metrics`, printed once at the end, are of no first step."""
+    (tmp_path / "stdout.log").write_text(
+        "Seed set to 1\n" + "".join(f"{{'loss/train': tensor({3 - i}.5), 'gnorm': 1.5}}\n" for i in range(lines))
+    )
+    metrics = forensics.read(str(tmp_path)).tables["metrics"]
+    assert [s for s, t in zip(metrics["step"].to_pylist(), metrics["tag"].to_pylist(), strict=True) if t == "loss/train"] == steps
