@@ -18,7 +18,7 @@ from types import ModuleType
 import numpy as np
 import pyarrow as pa
 
-from parsers import arrow, clocks, compressed, formats, plugins, rank_names, secrets, shown
+from parsers import arrow, clocks, compressed, formats, plugins, rank_names, secrets, shown, zero_head
 from parsers.records import still_steps
 from parsers.records.vocabulary import EPOCH_STEPS
 from parsers.runs import assemble, launches, split_runs
@@ -67,6 +67,8 @@ def read_file(path: Path, root: Path) -> assemble.FileRead:
         return assemble.FileRead(path, source, {}, [Gap("byte 0", f"cannot be opened: {e.strerror}", None, rel)])
     if is_report(head):
         return assemble.FileRead(path, Source(rel, "a report of forensics, not read", size, claimed=False), {}, [])
+    if head.startswith(zero_head.MARK) and (begin := zeros_before(path, head)):
+        return _without_zeros(path, rel, size, begin)
     parser = next(iter(claimants(path, head)), None) or sampled(path, head)
     if parser is None and packed and (claimants(*(inside := compressed.beginning(path, packed))) or sampled(*inside)):
         return _decompressed(path, rel, size)
@@ -75,6 +77,19 @@ def read_file(path: Path, root: Path) -> assemble.FileRead:
         gaps = [Gap("byte 0", what, None, rel)] if "never fetched" in what else []
         return assemble.FileRead(path, Source(rel, what, size, claimed=False), {}, gaps)
     return _parsed(parser, path, rel, size)
+
+
+def zeros_before(path: Path, head: bytes) -> int:
+    """How many zeros stand before a log that is written by lines; 0: it is none."""
+    begin, head = zero_head.rest(path, head)
+    parser = next(iter(claimants(path, head)), None) or sampled(path, head) if head else None
+    return begin if getattr(parser, "GROWS", "") in zero_head.WRITTEN_BY_LINES else 0
+
+
+def _without_zeros(path: Path, rel: str, size: int, begin: int) -> assemble.FileRead:
+    with zero_head.without(path, rel, begin) as (root, copy):
+        read = read_file(copy, root)
+    return replace(read, path=path, source=replace(read.source, bytes=size), gaps=[replace(zero_head.gap(begin), path=rel), *read.gaps])
 
 
 def _decompressed(path: Path, rel: str, size: int) -> assemble.FileRead:

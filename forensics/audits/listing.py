@@ -13,7 +13,7 @@ from forensics import remote
 from forensics.audits import storage
 from forensics.errors import ForensicsError
 from forensics.version import VERSION
-from parsers import compressed, secrets
+from parsers import compressed, secrets, zero_head
 from parsers.tables import HEAD_BYTES, Gap, Source
 from parsers.unclaimed import is_report
 from parsers.walk import walk
@@ -93,7 +93,10 @@ def _local(base: Path, known: Known) -> Iterator[Found]:
 def _head(path: Path) -> bytes:
     with path.open("rb") as f:
         head = f.read(HEAD_BYTES)
-        return head + f.read(compressed.PACKED) if compressed.is_compressed(path, head) else head
+        more = f.read(compressed.PACKED) if compressed.is_compressed(path, head) else b""
+    if head.startswith(zero_head.MARK) and parsers.zeros_before(path, head):
+        return zero_head.rest(path, head)[1]
+    return head + more
 
 
 def _as_before(known: Known, path: str, size: int, time: float) -> str | None:
