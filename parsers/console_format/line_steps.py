@@ -35,6 +35,7 @@ class Steps:
         self.begun = (0, 0, 0)  # epoch and step from which on epochs have the length of their first line, and that length
         self.laps: dict[int, int] = {}  # epoch -> steps before it, where lines count within their epoch
         self.lap = (-1, -1)  # epoch and count of the last such line
+        self.bar = (-1, 0, 0)  # epoch, count and total of the last bar that counts within its epoch
 
     def heading(self, epoch: int, n: int) -> None:
         """``Epoch 3/12`` stands alone in line ``n``: where nothing counts finer, it is the step of what is below it."""
@@ -60,7 +61,10 @@ class Steps:
         if self.headed and epoch is None and (line.counted or _counts_in_front(line)):
             epoch = self.epoch
         step: int | None
-        if "step" in parts:
+        if line.bar and epoch is not None and self._overruns(epoch, parts):
+            it = self.bar[1]
+            step, self.way = self._composed(epoch, it, self.bar[2], bool(line.mode)), "composed"
+        elif "step" in parts:
             self.through = self.through or not within_epochs(line)
             through = epoch is None or not within_epochs(line)
             step, self.way = (
@@ -70,6 +74,7 @@ class Steps:
             if word and ((self.epoch is not None and epoch > self.epoch and not self.headed) or (below and self.rose)):
                 self.within, self.rose = it <= self.last or self.last < 0, False
             step, self.way = (self._composed(epoch, it, total, bool(line.mode)), "composed") if self.within or not word else (it, "named")
+            self.bar = self.bar if line.mode else (epoch, it, total) if line.bar else (-1, 0, 0)
             self.length = total if (not word or (below and self.within)) and not line.bar else self.length
         elif it is not None:
             step, self.way = (it, "named") if epoch is None or word else (self._laid(epoch, it, self.length), "lap")
@@ -87,14 +92,22 @@ class Steps:
         """The step of iteration ``it`` of ``total``. Epochs that go on with another number of batches (another batch size after a resume) go on in
         steps, too; those that fall back are as they were."""
         since, step, length = self.begun
+        over = max(0, self.bar[1] - self.bar[2]) if self.bar[0] < epoch else 0  # steps of the epoch before that its total leaves out
         rises = self.epoch is not None and epoch > self.epoch
         if held_out and not length:
             return (epoch - self.base) * total + it
         if epoch < since or not length:
             self.begun = since, step, length = self.base, 0, total
-        elif rises and total != length and not held_out:
-            self.begun = since, step, length = epoch, step + (epoch - since) * length, total
+        elif ((rises and total != length) or over) and not held_out:
+            self.begun = since, step, length = epoch, step + (epoch - since) * length + over, total
         return step + (epoch - since) * total + it
+
+    def _overruns(self, epoch: int, parts: dict[str, int]) -> bool:
+        """Does a bar go on behind its total, as ``15it`` after ``14/14`` of this epoch? tqdm says the total no more then."""
+        of, it, total = self.bar
+        goes_on = of == epoch and "total" not in parts and parts.get("step", 0) >= it >= total > 0
+        self.bar = (epoch, parts["step"], total) if goes_on else self.bar
+        return goes_on
 
     def counts(self, word: str, value: int, n: int) -> None:
         """``batch: 120`` or ``Generation 5`` stands alone above line ``n``, which measures: a batch counts within its epoch."""

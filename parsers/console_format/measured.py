@@ -158,7 +158,7 @@ class Measured:
         step = self.now.resolve(line, parts, where.line)
         if not line.mode:
             self.headings.trains()
-        if self.now.way == "composed":
+        if self.now.way == "composed" and "total" in parts:
             self.now.remaining.saw(text, self.now.epoch, parts["it"], parts["total"])
         if (epoch := self.now.headed_epoch(parts)) is not None:
             self.metrics.append((where.place, step, "epoch", float(epoch), where.time, where.rank))
