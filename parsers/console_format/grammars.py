@@ -11,7 +11,7 @@ from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
 NUM = (
-    r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?"
+    r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?(?!\d|,\d)|\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?"
     r"|(?:[nN]a[nN]|NAN|[iI]nf(?:inity)?|INF)(?![A-Za-z]))"
 )
 _WRAPPED = lazy_re(r"(?:(?:np|torch|jnp|numpy)\.)?(?:(?:b?float|int)(?:16|32|64)|tensor|array)\($")

@@ -2,7 +2,7 @@
 
 ``[rank3]:`` torchrun, ``[rank: 3]`` Lightning, ``Rank 3: `` by hand, ``[1,2]<stdout>:`` mpirun, ``[1,mpirank:2,algo-1]<stdout>:`` SageMaker, ``[default0]:`` elastic,
 ``8f0a1b2c [rank=0] || INFO: [123] root:`` Determined, ``(RayTrainWorker pid=12)`` ray; ISO clocks,
-``20260101-12:00:00``,
+``20260101-12:00:00``, ``26-01-31 12:00:00 - INFO:`` (ESRGAN),
 glog (``I0101 12:00:00.0``, ``I 0101 12:00:00``), syslog (``Jan 01 12:00:00``), ``01/31 12:00:00`` (detectron2), ``[12:00:00]``, seconds since 1970 (UCX).
 """
 
@@ -26,6 +26,7 @@ _PREFIX = lazy_re(
     r"|\([\w. ]*\bpid=\d+(?:, *ip=[\w.]+)?\)"
     r"|\[?(?P<iso>\d{4}[-/]\d\d[-/]\d\d[T _,-]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?)"
     r"(?P<zone>Z|[+-]\d\d:?\d\d| UTC)?:?\]?(?!\w)"
+    rf"|(?P<short>\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?)(?= - {_LEVEL}\b)"  # ESRGAN and its heirs: the year in two digits
     r"|\[?(?P<glog>[IWEFC] ?\d{4} \d\d:\d\d:\d\d(?:\.\d+)?)(?: +\d+)?(?: +[\w./-]+:\d+)?\]?"
     rf"|(?P<syslog>(?:{'|'.join(_MONTHS)}) [ \d]\d \d\d:\d\d:\d\d)"
     r"|\[?(?P<md>\d\d/\d\d(?:/\d{4})? \d\d:\d\d:\d\d)(?: [\w.]+)?\]?:?|\[?(?P<unix>1[4-9]\d{8}\.\d+)\]?(?!\w)"
@@ -127,7 +128,7 @@ def prefix(text: str) -> Line:
             line.clock = "iso" + (m["zone"] or "").strip()
         elif kind in {"rank", "process", "mpi", "local"}:
             line.fields.append(Field("rank", "", *m.span(kind)))
-        elif kind in {"glog", "syslog", "md", "day", "unix", "compact"} and not line.clock:
+        elif kind in {"glog", "syslog", "md", "day", "unix", "compact", "short"} and not line.clock:
             line.fields.append(Field("time", "", *m.span(kind)))
             line.clock = kind
         seen_mark, pos = True, m.end()
@@ -152,6 +153,8 @@ def seconds(text: str, kind: str) -> float | None:
         elif kind == "glog":
             day = text[1:].lstrip()
             minute, rest = f"{NO_YEAR}-{day[:2]}-{day[2:4]} {day[5:10]}", day[11:]
+        elif kind == "short":
+            minute, rest = f"20{text[:14]}", text[15:]
         elif kind == "compact":
             minute, rest = f"{text[:4]}-{text[4:6]}-{text[6:8]} {text[9:14]}", text[15:]
         elif kind == "day":

@@ -100,7 +100,7 @@ def _hole(f: Field, word: str, after: str, scaled: bool) -> str:
     if f.role in _COUNTS or (f.role == "step" and word.isdigit()):
         return r"\d++"
     more = "+" if after in "eEnaifNIAFtyKMBT," else "++"
-    return (r"[-+.,\deEnaifNIAFty]" if "," in word else r"[-+.\deEnaifNIAFty]") + more + "[KMBT]?" * scaled
+    return (r"(?:[-+.\deEnaifNIAFty]|,(?=\d))" if "," in word else r"[-+.\deEnaifNIAFty]") + more + "[KMBT]?" * scaled
 
 
 def _loose(literal: str) -> str:

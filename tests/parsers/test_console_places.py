@@ -27,7 +27,9 @@ def _bars(beyond: int, total: int = 4, bare: bool = True) -> str:
     said = []
     for e in range(1, 4):
         updates = [f"Epoch {e}:   0%|          | 0/{total} [00:00<?, ?it/s]"] if bare else []
-        updates += [f"Epoch {e}:  50%|#####     | {i}/{total} [00:0{i}<00:05, 1.00s/it, loss={9 - e - i / 10}]" for i in range(1, total + 1)]
+        updates += [
+            f"Epoch {e}:  50%|#####     | {i}/{total} [00:0{i}<00:05, 1.00s/it, loss={9 - e - i / 10}]" for i in range(1, total + 1)
+        ]
         updates += [f"Epoch {e}: {i}it [00:0{i}, 1.00s/it, loss={9 - e - i / 10}]" for i in range(total + 1, total + 1 + beyond)]
         said.append("\r".join(updates) + f"\nEpoch {e} Loss: {9 - e}.5\n")
     return "".join(said)
@@ -50,3 +52,23 @@ def test_a_bar_that_ends_at_its_total_counts_as_before(tmp_path: Path) -> None:
 def test_a_bar_without_a_total_names_its_step(tmp_path: Path) -> None:
     run = read(tmp_path, "\r".join(f"Training: {i}it [00:0{i}, 1.00it/s, loss=0.{9 - i}]" for i in range(1, 8)) + "\n")
     assert steps(run, "loss") == list(range(1, 8))
+
+
+def _thousands(front: str, step: str) -> str:
+    return "".join(
+        f"{front}[epoch:{i // 8:3d}, iter:{step.format(n=900 + 50 * i):>8}, lr:(1.0e-04,)] l_pix: {2 - i / 20:.4e}\n" for i in range(12)
+    )
+
+
+def test_steps_with_commas_before_another_comma(tmp_path: Path) -> None:
+    """ESRGAN and its heirs: ``iter:   1,000, lr:``, behind a clock with two digits of the year."""
+    run = read(tmp_path, _thousands("26-03-01 10:00:00.123 - INFO: ", "{n:,d}"))
+    assert steps(run, "l_pix") == [900 + 50 * i for i in range(12)] and len(run.attempts) == 1
+    assert run.tables["metrics"]["time"].to_pylist()[0] == 1772359200.123
+
+
+def test_steps_without_commas_and_lists_of_numbers_are_as_before(tmp_path: Path) -> None:
+    run = read(tmp_path, _thousands("26-03-01 10:00:00 ", "{n:d}") + "weights [1,200,300,4] loss 0.5\n")
+    assert steps(run, "l_pix") == [900 + 50 * i for i in range(12)]
+    assert set(run.tables["metrics"]["time"].to_pylist()) == {None}, "no level behind it: a day, a month and a year in any order"
+    assert 1200300.0 not in run.tables["metrics"]["value"].to_pylist()
