@@ -119,6 +119,7 @@ _OF_LOOP = lazy_re(
     r"(?i)^(?:(?:current|new) )?(?:lr|learning[ _]rate)$|^(?:(?:epoch|step|batch|iter(?:ation)?|train(?:ing)?|eval(?:uation)?|total|elapsed) )?time(?: taken| cost)?(?: \(\w+\))?$"
     r"|^time elapsed$"
 )  # what a loop says of itself below its losses
+_TOOK = lazy_re(r"(?i)^(?:(?:epoch|total|train(?:ing)?|elapsed) )?time(?: taken| elapsed)?(?: \(\w+\))?$")
 _WORD = lazy_re(r"[A-Za-z_]{2,}")
 _PROGRAM = lazy_re(r"[({]\w+=|\)\.|[\w)\]'\"] ?==(?![=>])|\\")  # "====> Test loss: 0.3" compares nothing
 
@@ -143,6 +144,14 @@ def is_measured(tag: str) -> bool:
 def whole_row(line: Line) -> bool:
     """Is a line a row of measurements by its shape alone, each number with its ``key:``?"""
     return line.explicit > 1 and line.explicit == sum(f.role == "metric" for f in line.fields)
+
+
+def tells_epoch(line: Line, loose: bool) -> bool:
+    """Does a line that names its epoch and no finer step report at it: words such as loss, a whole row, or what the epoch took (``Epoch: 3 | Epoch Time: 29 s``)?
+    Where losses stand above such a time (``loose``: one came before any step), it is no place of what is below."""
+    tags = [tag for tag, _ in line.metrics()]
+    timed = not loose and line.mode == "" and all(_TOOK.search(t) for t in tags)
+    return timed or line.counted or whole_row(line) or any(STRONG.search(t) for t in tags)
 
 
 def stands_alone(line: Line, near: bool, timed: bool, started: bool) -> bool:

@@ -17,6 +17,7 @@ class Steps:
     def __init__(self) -> None:
         self.step: int | None = None
         self.line = -100
+        self.loose = False  # a loss came before any step
         self.epoch: int | None = None
         self.headed = False  # "Epoch 3/12" stands alone above its lines
         self.rose = False  # no line has counted yet since that epoch rose

@@ -10,7 +10,7 @@ from parsers.console_format import line_shapes
 from parsers.console_format.blocks import Block
 from parsers.console_format.dicts import Dicts, Waiting
 from parsers.console_format.event_lines import Event, missing_loss
-from parsers.console_format.grammars import STRONG, epoch_beside, is_measured, only_place, stands_alone, whole_row
+from parsers.console_format.grammars import STRONG, epoch_beside, is_measured, only_place, stands_alone, tells_epoch
 from parsers.console_format.line_prefix import Line, Where, whole
 from parsers.console_format.line_shapes import Row, Shape, Shapes, has_loss
 from parsers.console_format.line_steps import Steps, within_epochs
@@ -128,7 +128,7 @@ class Measured:
             return self._heading(n, line, parts, body)
         if self._listing(n) and not (stepped and _COUNTED.match(body)):
             return False
-        if not stepped and ("epoch" not in parts or not (whole_row(line) or line.counted or any(STRONG.search(t) for t, _ in metrics))):
+        if not stepped and ("epoch" not in parts or not tells_epoch(line, self.now.loose)):
             return self._stepless(where, line, metrics)
         if body.startswith("Train Epoch:") and parts.get("total", 0) > 5000:
             self.notes["steps of 'Train Epoch: e [i/n]' lines count as these lines do, in samples"] = None
@@ -192,8 +192,7 @@ class Measured:
     def _stepless(self, where: Where, line: Line, metrics: list[tuple[str, float]]) -> bool:
         """Measurements without a step: words that cannot be settings, or whole rows right behind a step."""
         n, summary = where.line, _SUMMARY.search(line.text, line.body) is not None
-        near, phase, above = self.near(n), self.headings.phase(n), self.headings.count(n)
-        told = self.headings.tell(n, line)
+        near, phase, above, told = self.near(n), self.headings.phase(n), self.headings.count(n), self.headings.tell(n, line)
         if not told and not stands_alone(line, near, where.time is not None, self.started):
             return False
         if above:
@@ -201,6 +200,7 @@ class Measured:
         strong = [tag for tag, _ in metrics if STRONG.search(tag)]
         inherits = near or above or line.mode or phase or any(_LATER.search(t) for t in strong)
         step = self.now.step if inherits and (above or not summary) and 0 <= n - self.now.line < 500 else None
+        self.now.loose = self.now.loose or (step is None and self.now.step is None and bool(strong))
         if line.context and (summary or told or step is None):
             metrics = [(f"{line.context} {metrics[0][0]}", metrics[0][1]), *metrics[1:]]
         if near and not strong and not line.mode and not told:

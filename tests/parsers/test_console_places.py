@@ -72,3 +72,30 @@ def test_steps_without_commas_and_lists_of_numbers_are_as_before(tmp_path: Path)
     assert steps(run, "l_pix") == [900 + 50 * i for i in range(12)]
     assert set(run.tables["metrics"]["time"].to_pylist()) == {None}, "no level behind it: a day, a month and a year in any order"
     assert 1200300.0 not in run.tables["metrics"]["value"].to_pylist()
+
+
+def test_an_epoch_that_stands_with_its_time_is_the_place_of_what_is_below(tmp_path: Path) -> None:
+    below = "INFO:root:\nEpoch: {e} | Epoch Time: 2{e}.50 s\nINFO:root:\tTrain: loss = 0.{d} | f1 = 0.{e}1\nTest after it\nINFO:root:\tTest: loss = 0.{d} | f1 = 0.{e}\n"
+    run = read(tmp_path, "".join(below.format(e=e, d=9 - e) for e in range(6)))
+    assert steps(run, "loss") == steps(run, "test loss") == steps(run, "Epoch Time") == list(range(6))
+    (tmp_path / "other").mkdir()
+    ended = "".join(
+        f"End of epoch {e} / 9 \t Time Taken: 16{e}.5 sec\nGenerator Loss: {9 - e}.1, Discriminator Loss: 0.5\n" for e in range(5)
+    )
+    assert steps(read(tmp_path / "other", ended), "Generator Loss") == list(range(5))
+
+
+def test_an_epoch_with_its_time_below_the_losses_heads_nothing(tmp_path: Path) -> None:
+    """Losses that no line gives a step are counted, as they were."""
+    text = "".join(f"loss: {2 - e / 10:.2f}\nsaved\nEpoch: {e} | Epoch Time: 2{e}.50 s\n" for e in range(9))
+    assert steps(read(tmp_path, text), "loss") == list(range(1, 10))
+
+
+def test_steps_through_the_run_stay_the_place_beside_the_time_of_an_epoch(tmp_path: Path) -> None:
+    text = "".join(
+        f"step {e * 10 + i} loss {2 - e / 10:.2f}\n" + f"Epoch {e} | Epoch Time: 2{e}.50 s\n" * (i == 9)
+        for e in range(3)
+        for i in range(10)
+    )
+    run = read(tmp_path, text)
+    assert steps(run, "loss") == list(range(30)) and steps(run, "Epoch Time") == [9, 19, 29]
