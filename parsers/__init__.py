@@ -67,7 +67,7 @@ def read_file(path: Path, root: Path) -> assemble.FileRead:
         return assemble.FileRead(path, source, {}, [Gap("byte 0", f"cannot be opened: {e.strerror}", None, rel)])
     if is_report(head):
         return assemble.FileRead(path, Source(rel, "a report of forensics, not read", size, claimed=False), {}, [])
-    if head.startswith(zero_head.MARK) and (begin := zeros_before(path, head)):
+    if head.startswith(zero_head.MARK) and (begin := behind_zeros(path, head)[0]):
         return _without_zeros(path, rel, size, begin)
     parser = next(iter(claimants(path, head)), None) or sampled(path, head)
     if parser is None and packed and (claimants(*(inside := compressed.beginning(path, packed))) or sampled(*inside)):
@@ -79,11 +79,11 @@ def read_file(path: Path, root: Path) -> assemble.FileRead:
     return _parsed(parser, path, rel, size)
 
 
-def zeros_before(path: Path, head: bytes) -> int:
-    """How many zeros stand before a log that is written by lines; 0: it is none."""
-    begin, head = zero_head.rest(path, head)
-    parser = next(iter(claimants(path, head)), None) or sampled(path, head) if head else None
-    return begin if getattr(parser, "GROWS", "") in zero_head.WRITTEN_BY_LINES else 0
+def behind_zeros(path: Path, head: bytes) -> tuple[int, bytes]:
+    """How many zeros stand before a log that is written by lines, and its own head; 0, and the head as it is, where it is none."""
+    begin, own = zero_head.rest(path, head)
+    parser = next(iter(claimants(path, own)), None) or sampled(path, own) if own else None
+    return (begin, own) if getattr(parser, "GROWS", "") in zero_head.WRITTEN_BY_LINES else (0, head)
 
 
 def _without_zeros(path: Path, rel: str, size: int, begin: int) -> assemble.FileRead:

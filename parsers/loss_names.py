@@ -145,10 +145,9 @@ def _played_by(losses: Losses) -> int:
 
 def _has_opponent(core: str, siblings: frozenset[str]) -> bool:
     """Is it the loss of one player, as "D/loss", beside what is logged of another one ("G/adv")?"""
-    players = _loss_words("played")
-    return bool(players & set(core.split())) and any(
-        words(tag).replace("/", " ").split()[:1][0] in players - set(core.split()) for tag in siblings if words(tag)
-    )
+    players, own = _loss_words("played"), set(core.split())
+    begin = {word for tag in siblings for word in words(tag).replace("/", " ").split()[:1]}
+    return not players.isdisjoint(own) and not begin.isdisjoint(players - own)
 
 
 def lead(tags: Iterable[str]) -> str | None:

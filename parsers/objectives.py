@@ -17,8 +17,7 @@ from parsers.loss_names import EVAL, TRAIN, split
 from parsers.name_rules import data, words
 from parsers.names import Meaning
 
-_OTHERS = ("ppl.", "bpb.")
-LOSSES = ("loss.train", "loss.eval", *_OTHERS)  # with one of these nothing else stands for the loss
+LOSSES = ("loss.train", "loss.eval", "ppl.", "bpb.")  # with one of these nothing else stands for the loss
 _OF_A_SET = lazy_re(r"^(\d+ )?(s )?")  # what is left of "valid_1's" and "validation_0"
 # "ndcg 10", "recall at 10"; "m ap 50 95 b": overlaps, and Ultralytics' box, mask or pose
 _CUT_OFF = lazy_re(r"(?: at)?(?: \d+(?:\.\d+)?){0,3}(?: [bmp])?$")
@@ -93,10 +92,8 @@ def is_never_negative(tag: str) -> bool:
 def stand_ins(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, str], Meaning]:
     """(source, tag) -> its meaning, of the tags that are judged as the loss; none where a loss was logged, or a policy was trained."""
     logged = {m.name for m in meanings.values()}
-    if not any(name.startswith(("loss.train", *_OTHERS, "rl.")) for name in logged) and "loss.eval" in logged:
-        return _of_training(meanings)
-    if any(name.startswith((*LOSSES, "rl.")) for name in logged):
-        return {}
+    if judged_by := {name for name in logged if name.startswith((*LOSSES, "rl."))}:
+        return _of_training(meanings) if judged_by == {"loss.eval"} else {}
     terms = any(name.startswith("loss.") for name in logged)
     found = {
         key: told

@@ -93,10 +93,9 @@ def _local(base: Path, known: Known) -> Iterator[Found]:
 def _head(path: Path) -> bytes:
     with path.open("rb") as f:
         head = f.read(HEAD_BYTES)
-        more = f.read(compressed.PACKED) if compressed.is_compressed(path, head) else b""
-    if head.startswith(zero_head.MARK) and parsers.zeros_before(path, head):
-        return zero_head.rest(path, head)[1]
-    return head + more
+        if compressed.is_compressed(path, head):
+            return head + f.read(compressed.PACKED)
+    return parsers.behind_zeros(path, head)[1] if head.startswith(zero_head.MARK) else head
 
 
 def _as_before(known: Known, path: str, size: int, time: float) -> str | None:

@@ -27,6 +27,7 @@ GROWN, FIFTHS = 10.0, 5  # an order of magnitude; that five medians rise one aft
 # zoo and real logs, 0.03 to 0.17 times in three without zero_grad; this is between
 CALMER = 0.3
 SELDOM = 20  # unit: steps, a score; values farther apart are often means of the steps between them, and means are calm
+BLOWN_UP = 1.0  # unit: in ln, a factor of e from one value to the next; batches of one loss differ by a part of it
 COARSE = 100.0  # unit: of the last digit: to one percent, less than a loss scatters by
 MOVES = 0.1  # unit: share by which an evaluation moves that learns
 HALF = 0.5  # unit: of the first level of a training loss, which batches move, too
@@ -213,13 +214,15 @@ def gradient_carries_over(s: Symptoms) -> Sign:
         return cannot_tell("too few positive values of the gradient norm or the loss were logged.")
     if float((norm >= (1 - AT_CLIP) * norm.max()).mean()) > 1 - NEARLY_ALL:
         return cannot_tell("the gradient norm was logged after clipping, which hides how it scatters.")
-    if float(np.median(norm)) < COARSE * last_digit(norm):
-        return cannot_tell(f"the gradient norm was printed in steps of {last_digit(norm):g}, which hide how it scatters.")
+    if float(np.median(norm)) < COARSE * (digit := last_digit(norm)):
+        return cannot_tell(f"the gradient norm was printed in steps of {digit:g}, which hide how it scatters.")
     if (apart := int(np.median(np.diff(np.unique(step))))) > SELDOM:
         return cannot_tell(f"gradient norms were logged {apart} steps apart, and may be means of the steps between.")
     moves, loss_moves = (float(np.median(np.abs(np.diff(np.log(x))))) for x in (norm, loss))
-    if loss_moves > 1:
-        return does_not_arise(f"the loss changes by {loss_moves:.0%} from one value to the next: it has blown up, and is no yardstick.")
+    if loss_moves > BLOWN_UP:
+        return does_not_arise(
+            f"the loss changes by a factor of {np.exp(loss_moves):.3g} from one value to the next: it has blown up, and is no yardstick."
+        )
     text = f"From one value to the next the gradient norm changes by {moves:.1%} and the loss by {loss_moves:.1%} in the median"
     if moves > CALMER * loss_moves:
         return absent(f"{text}: it is the gradient of one batch.")

@@ -30,7 +30,8 @@ _GROUP = lazy_re(rf"(?i)(?<![\w./-])(?P<group>(?:{_OF_PARTS}[ _-]){{0,2}}{_OF_PA
 _BEST = lazy_re(r"(?i)\b(?:best|previous|last)\W{1,2}$")  # what was reached before is no evaluation of now
 # "loss 0.74  test: loss 0.81": what stands in front of the label is of something else
 _MEASURED = lazy_re(r"(?i)(?<![\w./-])(?!(?:epochs?|ep|steps?|iter|it|time|elapsed)\b)[A-Za-z][\w/-]{0,40}[ :=]{1,3}[-+]?\d{1,12}\.\d")
-_OF_LOOP = lazy_re(r"(?i)^(?:best|grad|g_?norm|grad[ _-]?norm|lr|learning[ _]rate|time|mem)$")
+# what a loop says of itself, of whatever data the numbers beside it are
+OF_LOOP = lazy_re(r"(?i)\btimes?\b|_time|elapsed|duration|\blr\b|learning[ _]rate|/s(?:ec)?$|^(?:best|mem|grad|g_?norm|grad[ _-]?norm)$")
 _EVALS = frozenset(EVAL.values())
 _FRONT = 80  # characters in which a line says what it speaks of
 
@@ -55,7 +56,7 @@ def put_labels(line: Line) -> None:
     for i, f in enumerate(line.fields):
         if f.role == "metric" and not EVAL_WORD.search(f.tag) and not TRAIN_WORD.search(f.tag):
             at, word = next(((at, w) for at, w in reversed(labels) if at <= f.start), (0, ""))
-            if _OF_LOOP.search(f.tag) and "|" in line.text[at : f.start]:
+            if OF_LOOP.search(f.tag) and "|" in line.text[at : f.start]:
                 continue  # "| valid MAE 0.61 | best 0.55 | grad 5.5 |": another cell, of the run
             line.fields[i] = f._replace(tag=f"{word} {f.tag}") if word else f
 

@@ -8,7 +8,7 @@ an evaluation that ended are none.
 from __future__ import annotations
 
 from parsers.console_format.grammars import EVAL
-from parsers.console_format.line_labels import EVAL_WORD, TRAIN_WORD
+from parsers.console_format.line_labels import EVAL_WORD, OF_LOOP, TRAIN_WORD
 from parsers.console_format.line_prefix import Line
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
@@ -30,7 +30,6 @@ _OF_DATA = lazy_re(
     r"|every|before|true|false|none|null|skip|no\b|not\b|without|if\b|when"
 )
 _SET_TO = lazy_re(r"[\w ]+[:=]\s*(?P<value>\S+)$")
-_OF_LOOP = lazy_re(r"(?i)\btimes?\b|_time|elapsed|duration|\blr\b|learning[ _]rate|/s(?:ec)?$")
 _FRACTION = lazy_re(r"[.nN]")
 _LONGEST = 200  # characters of such a line (a bound)
 _NEAR = 3  # lines
@@ -94,7 +93,7 @@ def of_phase(word: str, metrics: list[tuple[str, float]]) -> list[tuple[str, flo
     """The measurements with the word of their phase in front, where they have none of their own and are of it."""
     if not word:
         return metrics
-    return [(t if EVAL_WORD.search(t) or TRAIN_WORD.search(t) or _OF_LOOP.search(t) else f"{word} {t}", v) for t, v in metrics]
+    return [(t if EVAL_WORD.search(t) or TRAIN_WORD.search(t) or OF_LOOP.search(t) else f"{word} {t}", v) for t, v in metrics]
 
 
 def is_value(line: Line) -> bool:

@@ -1,11 +1,21 @@
-"""Small runs for audits: a loss that falls, with spikes where a test wants them."""
+"""Small runs for audits: a loss that falls, with spikes where a test wants them; and audits of them."""
 
 from __future__ import annotations
 
 import json
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
+
+import polars as pl
+
+from forensics import audits
+from reports import html
+
+COMMAND = [sys.executable, "-c", "import sys; from forensics.cli import main; sys.argv[0] = 'forensics'; main()"]
+TEXT = audits.Outputs(html.render, str, str)  # a page that an audit finds again has to be one
 
 
 def curve(seed: int, spikes: tuple[int, ...] = (), first: int = 0, steps: int = 300) -> str:
@@ -22,3 +32,17 @@ def put(folder: Path, seed: int, spikes: tuple[int, ...] = (), **config: Any) ->
     (folder / "metrics.jsonl").write_text(curve(seed, spikes))
     (folder / "config.json").write_text(json.dumps({"lr": 1e-3, "batch_size": 8, "seed": seed, "warmup_steps": 10, **config}))
     return folder
+
+
+def six(folder: Path) -> Path:
+    for i in range(6):
+        put(folder / f"r{i}", i, (150,) if i % 2 else ())
+    return folder
+
+
+def forensics(*args: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *map(str, args)], cwd=cwd, capture_output=True, text=True)
+
+
+def table(out: Path) -> list[dict[str, Any]]:
+    return pl.read_parquet(out / "audit.parquet").to_dicts()
