@@ -12,7 +12,7 @@ from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_a
 SUBJECT = "other_objectives"  # a part of it
 EFFECTS = {
     "values_drown_policy": "rl.loss_value",
-    "values_beyond_returns": "rl.reward",
+    "values_beyond_returns": "rl.loss_value",
 }  # symptoms of their own, for which there is no detector
 VALUES = r"(^|[ /])(values?|v|q( ?f)?( \d)?)( values?)? (mean|avg|estimate)$"
 
@@ -67,7 +67,8 @@ def values_beyond_returns(s: Symptoms) -> Sign:
     beyond = np.flatnonzero(x > BEYOND * largest)
     if first > largest or last < BEYOND * largest or not len(beyond):
         return absent(text)
-    return seen(text, where=p.place(s.run, int(np.flatnonzero(p.usable)[beyond[0]])), first=int(step[beyond[0]]))
+    do = "Look at what the values are trained on: the discount, the mask at the end of an episode, the estimate that a return is cut off with."
+    return seen(text, where=p.place(s.run, int(np.flatnonzero(p.usable)[beyond[0]])), first=int(step[beyond[0]]), do=(do,))
 
 
 def reward_leaves_episode_length(s: Symptoms) -> Sign:
