@@ -6,16 +6,16 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from parsers.console_format import line_shapes
 from parsers.console_format.blocks import Block
 from parsers.console_format.dicts import Dicts, Waiting
 from parsers.console_format.event_lines import Event, missing_loss
 from parsers.console_format.grammars import STRONG, epoch_beside, is_measured, only_place, stands_alone, tells_epoch
 from parsers.console_format.line_prefix import Line, Where, whole
-from parsers.console_format.line_shapes import Row, Shape, Shapes, has_loss
+from parsers.console_format.line_shapes import Shape, Shapes, has_loss
 from parsers.console_format.line_steps import Steps, within_epochs
 from parsers.console_format.phases import EPOCH_ABOVE, HEAD, Headings, of_phase
 from parsers.console_format.plan_lines import Plans
+from parsers.console_format.shape_columns import Row, batch
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Rows
 
@@ -50,7 +50,7 @@ class Measured:
         """What waits, as a table; None where nothing does."""
         rows, self.metrics, self.redrawn = self.metrics, [], (None, 0)
         shapes = self.shapes.with_rows()
-        return line_shapes.batch(rows, shapes) if rows or shapes else None
+        return batch(rows, shapes) if rows or shapes else None
 
     def known(self, place: int, text: str) -> bool:
         """Takes a line of a known shape."""

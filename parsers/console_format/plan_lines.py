@@ -24,7 +24,7 @@ _SAID = (
     (TOTAL, lazy_re(rf"(?i)\btrain(?:ing)? for {_N} {_STEPS}\b")),
     (TOTAL, lazy_re(r"\bmax_steps=(\d+)` reached")),
     (TOTAL, lazy_re(r"(?<![\d.])[\d.]++[kKM]?it/(\d++(?:\.\d++)?[kKM])it\b")),
-    (EPOCHS, lazy_re(rf"(?i)\btrain(?:ing)? for {_N} epochs\b")),
+    (EPOCHS, lazy_re(rf"(?i)\btrain(?:ing)? (?:for )?{_N} epochs\b")),
     (EPOCHS, lazy_re(r"\bmax_epochs=(\d+)` reached")),
     (EPOCHS, lazy_re(rf"(?i)\bnum(?:ber of)? epochs\s*[=:]\s*{_N}\s*$")),
     (OF_EPOCH, lazy_re(rf"(?i)\b{_N} (?:{_STEPS}|batches) per epoch\b")),
@@ -42,6 +42,10 @@ class Plans:
         self._known: dict[str, int] = {}
         self._bar: tuple[int, int, int] | None = None  # line, last position and total of the bar over the training
         self._again = False  # that bar began anew
+
+    def forget(self) -> None:
+        """A process begins: it says again how long it is to run, which the one before may have said, too."""
+        self._known.clear()
 
     def _put(self, key: str, value: int, n: int) -> None:
         if value > 0 and self._known.get(key) != value:

@@ -14,6 +14,7 @@ from parsers.console_format.line_prefix import Line, Where, prefix, seconds
 from parsers.console_format.measured import Measured
 from parsers.console_format.other_lines import Words
 from parsers.lazy_regex import lazy_re
+from parsers.runs.process_lines import LAUNCH
 from parsers.tables import Gap, Rows
 
 MAX_SEGMENT = 20_000  # characters
@@ -157,6 +158,9 @@ class Reader:
             self.measured.put(where, step, [("skipped", count)])
         if event.kind == "scheduler" and (said := when(event.text)) is not None:
             where, self.zoneless = where._replace(time=seconds(said, "iso")), True
+        if event.kind in LAUNCH:
+            self.measured.plans.forget()
+            self.measured.shapes.forget()
         if event.kind == "resume":  # where the run goes back to, not where it was
             step = event.step
             now.step = step if step is not None else now.step

@@ -49,6 +49,8 @@ def said(tmp_path: Path, text: str) -> set[str]:
         ("125 iterations per epoch. 12500 max iterations\n", {"steps_per_epoch: 125", "total_steps: 12500"}),
         ("Beginning of Epoch 1/16, Total Micro Batches 460\n", {"epochs: 16", "micro_batches_per_epoch: 460"}),
         ("Starting training for 20 epochs...\n", {"epochs: 20"}),
+        ("Beginning training 500 epochs, logging every 1, batch size 4.\n", {"epochs: 500"}),
+        ("Continued training 3.5 epochs ago\n", set()),
         ("`Trainer.fit` stopped: `max_epochs=500` reached.\n", {"epochs: 500"}),
         ("Progress on: 4.09kit/200kit rate:1.5s/it remaining:82:41:21\n", {"total_steps: 200000"}),
     ],
@@ -179,3 +181,15 @@ def test_notes_that_are_a_log_are_read_and_others_are_not(tmp_path: Path) -> Non
     note = "# Results\n\nWe trained for 5 epochs.\n\n| step 100 | loss 2.0 |\n\nAnd that was that.\n"
     for name, text, claimed in (("model.md", log, True), ("notes.md", note, False)):
         assert console.claims(tmp_path / name, text.encode()[:HEAD_BYTES]) is claimed
+
+
+def test_a_launch_that_follows_in_the_same_log_says_its_length_for_itself(tmp_path: Path) -> None:
+    line = "2026-03-01 1{h}:0{i}:00 | INFO | epoch: {e}/30, iter: {i}/9, total_loss: {x:.1f}\n"
+    first = "".join(line.format(h=0, e=1, i=i, x=9 - i / 9) for i in range(1, 8))
+    second = "".join(line.format(h=2, e=e, i=i, x=9 - e) for e in range(1, 4) for i in range(1, 10))
+    tables, _ = read(tmp_path, first + "loading checkpoint weights/last.pth\n" + second)
+    plans = [(e["text"], e["at"]) for e in tables["events"] if e["kind"] == "plan"]
+    assert plans == [("epochs: 30", 1), ("steps_per_epoch: 9", 1), ("epochs: 30", 9), ("steps_per_epoch: 9", 9)]
+    tables, _ = read(tmp_path, first + "saving checkpoint weights/last.pth\n" + second)
+    plans = [(e["text"], e["at"]) for e in tables["events"] if e["kind"] == "plan"]
+    assert plans == [("epochs: 30", 1), ("steps_per_epoch: 9", 1)], "nothing says that another process began"
