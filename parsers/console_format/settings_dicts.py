@@ -17,6 +17,9 @@ from parsers.records.json_values import flat
 _OPENS = lazy_re(r"\{\s*(?:['\"][\w./-]+['\"]\s*:|$)")
 _QUOTED = lazy_re(r"(?s)'(?:[^'\\]|\\(?:.|\Z))*+(?:'|\Z)|\"(?:[^\"\\]|\\(?:.|\Z))*+(?:\"|\Z)")  # an open one goes to the end
 _ENTRY = lazy_re(r"[{\s]*['\"](?P<key>[\w./-]+)['\"]\s*:\s*(?P<value>-?[\d.]+(?:e[-+]?\d+)?|True|False|None|true|false|null)\s*[,}]*\s*")
+# How a line within a dictionary begins: a key, a bracket, a number, a word of Python's, a call, an object's name
+_WITHIN = lazy_re(r"\s*(?:$|['\"{}\[\](),\d.+-]|(?:[Tt]rue|[Ff]alse|[Nn]one|null|nan|inf)\b|<|[A-Za-z_][\w.]*+[(=<])")
+_MOST_OTHER = 4  # bound: lines of other processes that may fall into one; more, and it was none, or its end is lost
 _MAX_LINES, _MAX_TEXT, _MAX_LEAVES, _MAX_BEFORE = 1000, 100_000, 1000, 60
 
 Pair = tuple[str, object, int]
@@ -26,7 +29,7 @@ class SettingsDict:
     """One dictionary while it is printed; ``feed`` gives its settings with their line when it is complete."""
 
     def __init__(self) -> None:
-        self._first = self._depth = self._size = 0
+        self._first = self._depth = self._size = self._other = 0
         self._begins = ""
         self._lines: list[str] = []
         self._beginnings: set[str] = set()  # of the dictionaries before
@@ -45,15 +48,16 @@ class SettingsDict:
             if m is None or m.start() > _MAX_BEFORE:
                 return []
             self._first, self._begins, body = n, m[0], body[m.start() :]
-            self._depth = self._size = 0
+            self._depth = self._size = self._other = 0
+        self._other += _WITHIN.match(body) is None
         bare = _QUOTED.sub("", body)
         self._depth += bare.count("{") - bare.count("}")
         self._size += len(body)
         self._lines.append(body)
-        if self._depth > 0 and len(self._lines) < _MAX_LINES and self._size < _MAX_TEXT:
+        if self._depth > 0 and self._other <= _MOST_OTHER and len(self._lines) < _MAX_LINES and self._size < _MAX_TEXT:
             return []
         lines, self._lines = self._lines, []
-        found = self._settings(lines) if self._depth <= 0 and self._size < _MAX_TEXT else []
+        found = self._settings(lines) if (self._depth <= 0 or self._other > _MOST_OTHER) and self._size < _MAX_TEXT else []
         if found and self._begins.strip("{ \t\n") and not any(is_measured(key) for key, _, _ in found):  # pprint may leave a bare bracket
             self._beginnings.add(self._begins)
         return found

@@ -159,3 +159,25 @@ def test_a_dictionary_of_settings_is_read_at_each_launch(tmp_path: Path) -> None
     config = forensics.read(str(tmp_path)).tables["config"].to_pylist()
     assert [c["value"] for c in config if c["key"] == "drop"] == ["0.0", "0.35"]
     assert not [c for c in config if c["key"] == "a"]
+
+
+_OPENED = """server arguments: ['--override', '{"temperature": 1.0, "top_k": -1, "top_p": 1, \\'
+  '"max_new": 512}',
+  '--config',
+"""
+_OTHERS = "".join(f"server {i} of 9 is ready\n" for i in range(1, 9))
+
+
+def test_a_dictionary_that_never_closes_costs_no_measurement(tmp_path: Path) -> None:
+    """A server prints its arguments, of which one is a dictionary in quotes; what ends it is lost, and the training begins."""
+    (tmp_path / "train.log").write_text(_OPENED + "loss 3.5 at step 0\n" + _OTHERS + TRAINING)
+    loss = series(forensics.read(str(tmp_path)), "loss.train")
+    assert loss is not None and loss.step.tolist() == list(range(40))
+
+
+def test_lines_of_another_process_within_a_dictionary_cost_none_of_its_settings(tmp_path: Path) -> None:
+    dictionary = "{'model': {'width': 96,\n%s           'depth': 4},\n 'trainer': {'every': 7, 'name': 'a'}}"
+    found = told(tmp_path, dictionary % "")
+    assert found["model.width"] == 96 and found["trainer.every"] == 7
+    found = told(tmp_path, dictionary % "a worker says that it is there\nand another one, too\n")
+    assert found["depth"] == 4, "it is no literal any more: what stands by itself in a line is kept"
