@@ -1,4 +1,4 @@
-"""Places of the run that a line names by its form alone: ``[25] loss=0.5``, ``[3, 2000/12500]``, ``[3/25][50/1583]``, ``3epoch:train:1-50batch:``."""
+"""Places of the run that a line names by its form alone: ``[25] loss=0.5``, ``[3, 2000/12500]``, ``[3/25][50/1583]``, ``3epoch:train:1-50batch:``, ``[a] 3/9:  25%|#  | 1/4 [``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ _PAIR = lazy_re(r"\[ *(\d+), *(\d+)(?:/ *(\d+))?\]")
 _TWO = lazy_re(r"\[ *(\d+) */ *\d+ *\] *\[ *(\d+) */ *(\d+) *\]")
 _BEHIND = lazy_re(r"(?:^|(?<=\s))(?P<epoch>\d{1,6})epoch(?::\w+:(?:\d+-)?(?P<it>\d+)batch)?(?=[: ])")  # ESPnet: 3epoch:train:1-50batch
 
+_BAR_OF_EPOCH = lazy_re(
+    r"[^|%]*?(?:^|[\s\]])(\d{1,9})/(\d{1,9}):? {1,9}\d{1,3}%\|[^|]*+\| {0,9}(\d{1,9})/(\d{1,9}) \["
+)  # tqdm's description: [fold_0] 001/200:  25%|##   | 1/4 [
+
 
 def put_places(line: Line, body: str, found: Mapping[str, int]) -> None:
     """Gives such numbers their roles; ``found``: what words already say of the place."""
@@ -26,6 +30,11 @@ def put_places(line: Line, body: str, found: Mapping[str, int]) -> None:
     if not found and "epoch" in body and (m := _BEHIND.search(body)) is not None:
         named = [Field(role, "", *(line.body + i for i in m.span(role))) for role in ("epoch", "it") if m[role]]
         line.fields = sorted([*line.fields, *named], key=lambda f: f.start)
+
+    if line.bar and not line.has("epoch") and (m := _BAR_OF_EPOCH.match(body)) is not None and m[2] != m[4]:
+        bare = [f for f in line.fields if f.start in (line.body + m.start(1), line.body + m.start(2)) and f.role == "skip" and not f.tag]
+        if len(bare) == 2:
+            _placed(line, m, ("epoch", "epochs", "it", "total"))
 
 
 def _placed(line: Line, m: re.Match[str], roles: tuple[str, ...]) -> None:

@@ -99,3 +99,21 @@ def test_steps_through_the_run_stay_the_place_beside_the_time_of_an_epoch(tmp_pa
     )
     run = read(tmp_path, text)
     assert steps(run, "loss") == list(range(30)) and steps(run, "Epoch Time") == [9, 19, 29]
+
+
+def _described(name: str, total: int = 4) -> str:
+    bar = "\r{name} {e}/3:  50%|#####     | {i}/" + str(total) + " [00:0{i}<00:05, 1.00s/it, loss={x:.1f}]"
+    return "".join(bar.format(name=name, e=e, i=i, x=9 - e - i / 10) for e in range(1, 4) for i in range(1, 5)) + "\n"
+
+
+def test_a_count_in_a_bars_description_is_the_epoch_of_its_count(tmp_path: Path) -> None:
+    """``[fold_0] 001/200:  25%|##   | 1/4 [``: two counts to other totals, of which nothing names one."""
+    run = read(tmp_path, _described("[fold_0]"))
+    assert steps(run, "loss") == list(range(1, 13)) and values(run, "epoch") == [1.0] * 4 + [2.0] * 4 + [3.0] * 4
+
+
+def test_a_count_with_another_name_in_a_bars_description_is_no_epoch(tmp_path: Path) -> None:
+    run = read(tmp_path, _described("Fold"))
+    assert not values(run, "epoch")
+    (tmp_path / "same").mkdir()
+    assert not values(read(tmp_path / "same", _described("[fold_0]", total=3)), "epoch"), "the bar's own count, printed twice"
