@@ -58,8 +58,6 @@ _TRAINING = {"train", "training", *EVAL}
 _OF_SET = lazy_re(rf"(?i)^(?:train|training|{'|'.join(EVAL)})\s+(?=[A-Za-z])")  # "dev xent"
 _SPEED = lazy_re(rf"(?:{_DONE}|it)/s(?:ec)?|{_EACH}")  # units that say what is measured
 _MOST_NUMBERS = 1000  # a line of more is a printed tensor, not a report
-
-
 _CALL, _GIVES = lazy_re(r"\w\([A-Za-z][^()]{0,60}$"), lazy_re(r"\)[=:]")  # "rmse(train, last 30)=1.17": 30 is of the name
 
 
@@ -148,7 +146,8 @@ class _Scan:
         """``120/500``: a step of how many, an epoch of how many, or neither."""
         m, gap = self.tokens[i]
         opened = (gap.rstrip()[-1:] in {"[", "(", "|", ":"} or _DRAWN.search(gap) is not None) and not self._of_share(i)
-        bare = key.lower() in _TRAINING or (not key and (opened or "epoch" in self.found or (i == 0 and not gap.strip())))
+        beside = "epoch" in self.found and key.lower() in vocabulary.LAST_RESORT  # "epoch=0 i=378/530", or no word at all
+        bare = key.lower() in _TRAINING or beside or (not key and (opened or (i == 0 and not gap.strip())))
         roles = ("skip", "skip")
         if role in {"global", "step"} or (role == "batch" and "step" not in self.found):
             self.found["step"] = len(self.line.fields)

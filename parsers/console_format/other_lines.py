@@ -29,6 +29,7 @@ _SHARDS = {"shard", "shards", "files"}
 _GOES_ON = lazy_re(r"\W*(?:Exception in thread |--- Logging error ---|Exception ignored in)")
 _KEYS, _VALUES = {"parameter", "key", "name", "argument", "option", "setting", "config"}, {"value", "values", "setting", "default"}
 _LONGEST_HEADER = 200  # characters; in a line of stars, where the stars end is a question with too many answers
+_WARNED = lazy_re(r"[^\s:]+\.py:\d+: [A-Z]\w*Warning\b|[A-Z]:\\[^:]+\.py:\d+: [A-Z]\w*Warning\b")
 _HF_HEADER = lazy_re(
     r"^\s*(Num examples|Num Epochs|Instantaneous batch size per device|Total train batch size[^=]*|"
     r"Gradient Accumulation steps|Total optimization steps) = ([\d,]+)"
@@ -49,6 +50,7 @@ class Words:
         self.list = SettingsList()
         self.told: set[int] = set()  # lines whose settings are known
         self.source: collections.deque[int] = collections.deque(maxlen=3)  # last lines that were Python
+        self.warned = False  # the line before is a warning of Python's, which quotes a line of its program
         self.last_overflow = ("", -1)
         self.above = ""  # the line before
         self.said: collections.deque[tuple[str, str, int | None]] = collections.deque(maxlen=16)
@@ -198,8 +200,10 @@ class Words:
 
     def program(self, n: int, text: str) -> bool:
         """Source code that the log quotes; three such lines close together begin a listing."""
+        quoted, self.warned = self.warned, _WARNED.match(text) is not None
         if is_code(text, sure=True):
-            self.source.append(n)
+            if not quoted:
+                self.source.append(n)
             return True
         return self.listing(n) and (text[:1] in " \t#\"'" or is_code(text))
 

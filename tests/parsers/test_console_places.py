@@ -117,3 +117,33 @@ def test_a_count_with_another_name_in_a_bars_description_is_no_epoch(tmp_path: P
     assert not values(run, "epoch")
     (tmp_path / "same").mkdir()
     assert not values(read(tmp_path / "same", _described("[fold_0]", total=3)), "epoch"), "the bar's own count, printed twice"
+
+
+def test_a_letter_that_counts_beside_the_epoch_is_the_batch(tmp_path: Path) -> None:
+    run = read(tmp_path, "".join(f"epoch={e} i={i}/6 total_loss={9 - e - i / 10:.2f}\n" for e in range(3) for i in range(6)))
+    assert steps(run, "total_loss") == list(range(18))
+
+
+def test_a_count_under_another_name_beside_the_epoch_is_none(tmp_path: Path) -> None:
+    run = read(tmp_path, "".join(f"epoch={e} hits={e + 2}/6 total_loss={9 - e / 10:.2f}\n" for e in range(6)))
+    assert steps(run, "total_loss") == list(range(6))
+
+
+_WARNED = "".join(
+    f"model.py:{n}: UserWarning: the parameter 'ds' is going to be replaced\n  pooled = pool.pool_2d(ctx, ds=(7, 7), mode='average')\n"
+    for n in range(3)
+)
+
+
+def test_lines_that_warnings_quote_are_no_printed_program(tmp_path: Path) -> None:
+    losses = "".join(f"Epoch 0 Update {i} Cost {9 - i / 10}\n" for i in range(1, 9))
+    assert steps(read(tmp_path, _WARNED + losses), "Cost") == list(range(1, 9))
+
+
+def test_a_printed_program_measures_nothing(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(
+        "import torch\nfor i in range(9):\n    loss = model(x)\n    total = loss + 1\n"
+        + "    Epoch 0 Update 3 Cost 2.5\n"
+        + "step 1 loss 2.0\n"
+    )
+    assert "Cost" not in parsers.read(tmp_path).tables["metrics"]["tag"].to_pylist()
