@@ -31,6 +31,8 @@ def steps(last: int, first: int = 1, **more: Callable[[int], float]) -> list[dic
         (90, {"max_steps": 500}, 500),
         (90, {"max_steps": -1, "total_timesteps": 400}, 400),
         (90, {"n_timesteps": 2e4}, 20000),
+        (90, {"niter": 600}, 600),  # ESRGAN and its heirs
+        (90, {"niter": 25}, None),  # DCGAN: epochs
         (90, {"max_steps": 50}, None),  # gone past: it counts something else
         (90, {"epochs": 20}, None),  # no steps of an epoch are known
         (90, {"env": {"max_steps": 200}, "max_steps": 500}, 500),
