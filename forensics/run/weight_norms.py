@@ -11,7 +11,7 @@ from forensics.run.usual_rate import is_set, tuned_by_adapters
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
-LEAST = 10  # values: what layers were always judged by
+LEAST = 5  # bound: values; five that agree in six digits do not by chance
 DIGITS = 6  # significant digits: those of a 32-bit float that hold in decimal; coarser prints hide small moves
 _OF_EMBEDDINGS = r"^(?!.*\b(grad|act\w*|update|delta|pre|post)\b)(?=.*\b(emb|embed|embeddings?|embeds|user|item|table|factors?)\b).*\bnorms?( mean| avg| l 2)?$"
 _OF_PARTS = r"^(?!.*\b(grads?|gradient|g|act\w*|update|delta|pre|post|loss|embed\w*|layer ?norm|batch ?norm|norm ?layer)\b)(.*[ /])?[pw]?norms?[ /]\w"

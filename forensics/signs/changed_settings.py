@@ -98,9 +98,9 @@ def behaves_differently_after_change(s: Symptoms) -> Sign:
     except CannotTell as e:
         return cannot_tell(f"{e}.")
     soon = max(SOON, 2 * loss.interval)
-    effects: list[Finding[Any]] = [
+    effects: list[Finding[Any]] = [  # a level that is lower is no harm by itself, but it is another one
         f
-        for f in s.of(*_EFFECTS, severity=GRAVE)
+        for f in (*s.of(*_EFFECTS, severity=GRAVE), *s.of(resume_break.Facts))
         if f.first_step is not None and any(step - loss.interval <= f.first_step <= step + soon for step in steps)
     ]
     if effects:

@@ -95,7 +95,7 @@ def _driven(run: Run) -> str:
     grad, loss, rate = usable(run, "grad.norm")[1], usable(run, "loss.train")[1], settings.number(run, "lr")
     if len(grad):
         return "there is a gradient" if np.median(grad) > 0 else ""
-    if rate is None or rate <= 0 or len(loss) < weight_norms.LEAST:
+    if rate is None or rate <= 0 or len(loss) < 2 * weight_norms.LEAST:
         return ""
     fifth = len(loss) // 5
     first, last = float(np.median(loss[:fifth])), float(np.median(loss[-fifth:]))

@@ -171,12 +171,22 @@ def _fill(name: str, table: pa.Table, by_source: dict[str, list[Segment]], spans
             attempt[first:last] = np.array([p.attempt for p in parts], np.int32)[of_row]
         elif parts and "step" in table.column_names:
             attempt[first:last] = _deal(table["step"].slice(first, last - first).to_pylist(), spans)
+        elif name == "config" and not parts:
+            attempt[first:last] = _told_by_each(table["key"].slice(first, last - first).to_pylist(), len(spans))
         else:
             attempt[first:last] = -1
     unknown = np.flatnonzero(attempt < 0)
     if len(unknown) and name != "config":
         attempt[unknown] = _by_step_or_time(table, unknown, spans)
     return table.set_column(*place, arrow.numbers(attempt, attempt >= 0))
+
+
+def _told_by_each(keys: list[str], launches: int) -> NDArray[np.int32]:
+    """Attempts of the settings of a file without measurements: where it tells each of them once for each launch, in turn; else -1."""
+    told = len(keys) // launches
+    if launches < 2 or len(set(keys)) != told or keys != keys[:told] * launches:
+        return np.full(len(keys), -1, np.int32)
+    return np.repeat(np.arange(launches, dtype=np.int32), told)
 
 
 def _deal(steps: list[int | None], spans: list[Span]) -> list[int]:

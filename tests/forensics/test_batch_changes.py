@@ -10,11 +10,15 @@ import numpy as np
 import pytest
 
 import forensics
+from forensics import evidence
 from forensics.batches.batch_changes import batch_change
-from forensics.detectors import config_change
+from forensics.case import Finding
+from forensics.detectors import config_change, resume_break
+from forensics.errors import CannotTell
 from forensics.signs.changed_settings import batch_size_differs, behaves_differently_after_change
 from forensics.signs.sign import Symptoms
 from forensics.spikes.excursions import Floats
+from parsers.tables import Run
 from tests.forensics.curves import run_of
 
 T = np.arange(120)
@@ -123,3 +127,39 @@ def test_settings_that_mlflow_keeps_in_files_of_their_own(tmp_path: Path, l2: st
     assert len(run.attempts) == 2
     changed = [f for f in config_change.detect(run) if "launches" in f.title]
     assert [f.title for f in changed] == (["Config changed between launches: l2 from 2e-05 to 0.02"] if l2 == "0.02" else [])
+
+
+@pytest.mark.parametrize(
+    ("second", "changed"),
+    [
+        ("flags: --batch=512 --lr=0.1 --dim=8", ["Config changed between launches: batch from 64 to 512"]),
+        ("flags: --batch=64 --lr=0.1 --dim=8", []),
+        ("", []),  # told once: it holds for both
+    ],
+)
+def test_settings_in_a_log_that_tells_them_at_each_launch_while_a_table_has_the_metrics(
+    tmp_path: Path, second: str, changed: list[str]
+) -> None:
+    (tmp_path / "train.log").write_text(f"flags: --batch=64 --lr=0.1 --dim=8\n{second}\nrestored state.pt: step 60\n")
+    rows = [f"{i},{1 + 2 / (1 + i):.4f}\n" for i in (*range(61), *range(50, 120))]
+    (tmp_path / "progress.csv").write_text("".join(["step,loss\n", *rows]))
+    run = forensics.read(str(tmp_path))
+    assert len(run.attempts) == 2
+    assert [f.title for f in _found(run)] == changed
+
+
+def _found(run: Run) -> list[Finding[Any]]:
+    try:
+        return list(config_change.detect(run))
+    except CannotTell:
+        return []
+
+
+@pytest.mark.parametrize(("level", "state"), [(0.5, "seen"), (1.0, "absent")])
+def test_a_lower_level_behind_the_launch_is_another_one(level: float, state: str) -> None:
+    loss = np.where(T < 60, 1.0, level) + 0.01 * np.random.default_rng(3).standard_normal(120)
+    run = run_of({"loss.train": loss}, attempts=[0] * 60 + [1] * 60)
+    facts = config_change.Facts(["batch"], [["256", "32"]], 60, True)
+    change = evidence.found(facts, "Config changed", (60, 60), "warning", evidence.text("batch", ["32"]))
+    s = Symptoms(run, (change, *resume_break.detect(run)))
+    assert behaves_differently_after_change(s).state == state

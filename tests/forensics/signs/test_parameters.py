@@ -156,9 +156,12 @@ STILL, MOVES = np.full(N, 52.4471893), 4.8575034 + np.arange(N) / 97
         ({"norm_body": np.round(STILL, 1), "norm_head": np.round(MOVES, 1)}, {}, "cannot tell"),
         ({"grad norm/body": STILL, "grad norm/head": MOVES}, {}, "cannot tell"),
         ({"norm_body": STILL}, {}, "cannot tell"),
+        ({"norm_body": STILL[:7], "norm_head": MOVES[:7]}, {}, "seen"),
+        ({"norm_body": STILL[:4], "norm_head": MOVES[:4]}, {}, "cannot tell"),
     ],
 )
 def test_parts_that_never_move_beside_others(norms: dict[str, Any], config: dict[str, Any], state: str) -> None:
-    run = run_of({f"other/{tag}": x for tag, x in norms.items()} | {"loss.train": 2 + np.zeros(N)}, config=config)
+    n = len(next(iter(norms.values())))
+    run = run_of({f"other/{tag}": x for tag, x in norms.items()} | {"loss.train": 2 + np.zeros(n)}, config=config)
     found = signs.some_weights_never_move(Symptoms(run, ()))
     assert found.state == state, found.text

@@ -1,0 +1,48 @@
+"""Weights that shrink while the loss stands, and models that learn with small ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from forensics.pipeline import judge
+from forensics.signs.sign import Symptoms
+from forensics.signs.weights_shrink import weights_shrink
+from tests.forensics.curves import run_of
+
+N = 60
+T = np.arange(N)
+SHRINKS = 3 + 5 * np.exp(-T / 8)
+GROWS = 8 + np.sqrt(T) / 4
+STANDS = 0.3 + np.exp(-T / 3) + 0.01 * np.random.default_rng(5).standard_normal(N)
+FALLS = np.exp(-T / 25) + 0.1
+
+
+@pytest.mark.parametrize(
+    ("metrics", "config", "state"),
+    [
+        ({"param.norm": SHRINKS, "loss.train": STANDS}, {}, "seen"),
+        ({"param.norm_layer": SHRINKS, "loss.train": STANDS}, {}, "seen"),
+        ({"param.norm": SHRINKS, "loss.train": STANDS}, {"weight_decay": 0.5}, "seen"),
+        ({"param.norm": GROWS, "loss.train": STANDS}, {}, "absent"),
+        ({"param.norm": 0.8 * 8 + 0.2 * SHRINKS, "loss.train": STANDS}, {}, "absent"),
+        ({"param.norm": SHRINKS, "loss.train": FALLS}, {}, "absent"),
+        ({"param.norm": SHRINKS, "loss.train": np.exp(-T / 3) + 0.001}, {}, "absent"),  # learnt, and well with small weights
+        ({"param.norm": SHRINKS, "loss.train": STANDS}, {"prune": True}, "cannot tell"),
+        ({"param.norm": SHRINKS}, {}, "cannot tell"),
+        ({"loss.train": STANDS}, {}, "cannot tell"),
+        ({"param.norm": np.where(T > 30, np.nan, SHRINKS), "loss.train": STANDS}, {}, "cannot tell"),
+    ],
+)
+def test_the_norm_of_all_weights(metrics: dict[str, Any], config: dict[str, Any], state: str) -> None:
+    found = weights_shrink(Symptoms(run_of(metrics, interval=50, config=config), ()))
+    assert found.state == state, found.text
+
+
+@pytest.mark.parametrize(("norm", "harm"), [(SHRINKS, True), (GROWS, False)])
+def test_it_is_a_symptom_of_its_own(norm: Any, harm: bool) -> None:
+    case = judge(run_of({"loss.train": STANDS, "param.norm": norm}, interval=50))
+    assert any(f.kind == "weights_shrink" and f.severity == "warning" for f in case.findings) == harm
+    assert any(h.id == "weight_decay_too_strong" for h in case.hypotheses) == harm
