@@ -11,7 +11,9 @@ from parsers.name_rules import LONGEST, data, first, words
 from parsers.records.vocabulary import EVALUATION
 
 _EVAL_WORDS = "|".join((*EVALUATION, "held out"))
-EVAL = lazy_re(rf"\b({_EVAL_WORDS}|tel)\b|^te\b(?=[ /])")  # "te_loss" beside "tr_loss"
+EVAL = lazy_re(
+    rf"\b({_EVAL_WORDS}|tel)\b|^te\b(?=[ /])|(?<!\bloss[ /])(?<=[ /])te$"
+)  # "te_loss", "nll_te"; "loss_te" is that of a text encoder
 TRAIN = lazy_re(r"\b(train|training|trn|tr|trl)\b")
 SPLIT_FAMILIES = ("loss.", "ppl.", "bpb.", "acc.")  # the name itself says which split
 _EVAL_FOLDER = lazy_re(r"(val|valid|validation|eval|evaluation|dev|holdout)([_-].*)?$")
@@ -64,7 +66,7 @@ def _loss_words(kind: str) -> frozenset[str]:
 
 @lru_cache(maxsize=65536)
 def _loss(text: str, folder: str) -> Loss:
-    left = [w for w in text.replace("/", " ").split() if w not in _loss_words("noise") and w != "_"]
+    left = [w for w in EVAL.sub(" ", text).replace("/", " ").split() if w not in _loss_words("noise") and w != "_"]
     names = {w for w in left if not w[0].isdigit()}
     if names <= _loss_words("total"):
         rank = 1 if left and not names else 0  # TensorFlow 1 calls a second "loss" "loss_1"
@@ -73,6 +75,11 @@ def _loss(text: str, folder: str) -> Loss:
     else:
         rank = 3 if names & _loss_words("aux") else 2
     return Loss(split(text, folder), rank, " ".join(left))
+
+
+def term(tag: str) -> Loss:
+    """The split and the words of a loss or a term of it."""
+    return _loss(words(tag), "")
 
 
 class Losses(NamedTuple):

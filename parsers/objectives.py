@@ -92,9 +92,12 @@ def is_never_negative(tag: str) -> bool:
 def stand_ins(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, str], Meaning]:
     """(source, tag) -> its meaning, of the tags that are judged as the loss; none where a loss was logged, or a policy was trained."""
     logged = {m.name for m in meanings.values()}
-    if judged_by := {name for name in logged if name.startswith((*LOSSES, "rl."))}:
+    judged_by = {name for name in logged if name.startswith((*LOSSES, "rl."))}
+    if any(not name.startswith("ppl.") for name in judged_by):
         return _of_training(meanings) if judged_by == {"loss.eval"} else {}
-    terms = any(name.startswith("loss.") for name in logged)
+    terms = bool(judged_by) or any(
+        name.startswith("loss.") for name in logged
+    )  # a perplexity may well be that of the evaluation beside "bpc"
     found = {
         key: told
         for key, m in meanings.items()

@@ -2,7 +2,8 @@
 
 What it sees
     The evaluation turns for the worse while the training loss goes on falling: its loss up, or, where no evaluation loss was logged,
-    a score of held-out data (recall@10, R2, RMSE).
+    a score of held-out data (recall@10, R2, RMSE). Where only terms of the loss were logged, each of those that both
+    have: one alone may rise while the others outweigh it.
 
 How it decides
     Compares the last evaluation losses with the lowest: it fires when the last (the median of the last three) lies 5 % and
@@ -30,6 +31,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors.eval_noise import noise_of
 from forensics.errors import CannotTell
+from forensics.run import loss_terms
 from forensics.run.evaluations import level_at
 from forensics.run.inputs import needed, surviving
 from forensics.run.robust import error_of_median, robust_sigma
@@ -38,7 +40,7 @@ from forensics.run.series import Series, series
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
-NEEDS = ["loss.train"]
+NEEDS = ["loss.train|loss.aux"]
 INPUTS = ["loss.eval"]
 LEAST_EVALS = 5  # statistical: the fewest that can climb by more than CHANCE; measured: with 7 three of 13 faulty runs are lost
 RISE = 0.05  # measured: at 0.07 one of 13 faulty runs is lost, at 0.035 no healthy one fires (docs/thresholds.md)
@@ -69,7 +71,12 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    held, train = _held(run), needed(run, "loss.train")
+    found = [_gap(run, held, train) for held, train in _pairs(run)]
+    if all(found):
+        yield from filter(None, found[:1])
+
+
+def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
     keep = surviving(held)
     if len(keep) < LEAST_EVALS:
         raise CannotTell(f"only {len(keep)} evaluations were logged")
@@ -80,17 +87,17 @@ def detect(run: Run) -> Iterator[Finding]:
     rise = final - float(x[best])
     lost = min(UNDONE * float(x[0] - x[best]), AGAIN * abs(float(x[best])))  # a steep first fall says nothing of what the rest is worth
     if rise <= (POINT if held.rises else 0) or rise < lost:
-        return
+        return None
     if best >= len(x) - BACK or rise < RISE * abs(float(x[best])) or (rise < NOISES * noise and not _climbs(x[best:])):
-        return
+        return None
     at_best = level_at(train, int(step[best]))
     at_end = level_at(train, int(step[-1]))
     if at_best is None or at_end is None or at_end >= at_best:
-        return
+        return None
     name = f"{'Evaluation loss' if held.name == 'loss.eval' else held.tag} is {'highest' if held.rises else 'lowest'}"
     title = (
         f"{name} at step {step[best]} ({held.logged(x[best]):.4g}) and ends at {held.logged(x[-1]):.4g}, "
-        f"while training loss keeps falling from {at_best:.4g} to {at_end:.4g}"
+        f"while {'training loss' if train.name == 'loss.train' else train.tag} keeps falling from {at_best:.4g} to {at_end:.4g}"
     )
     late = not held.rises and bool(x[0] < LATE * np.median(train.value[np.isfinite(train.value)][:5]))
     lowest, first, last = float(x[best]), int(step[best]), int(step[-1])
@@ -99,8 +106,8 @@ def detect(run: Run) -> Iterator[Finding]:
     marks = [{"step": first, "label": "best evaluation", "kind": "event"}]
     logged = replace(held, value=-held.value) if held.rises else held
     shown = [evidence.window(s, int(step[0]), last, *marks, title=s.tag, margin=0, where=s.place(run, 0)) for s in (logged, train)]
-    severity = "info" if held.name == "loss.eval" and facts.rise < AGAIN and _hits_hold(run, first) else "warning"
-    yield evidence.on_rows(logged, (keep[best], keep[-1]), facts, title, severity, *shown)
+    severity = "info" if held.name.startswith("loss.") and facts.rise < AGAIN and _hits_hold(run, first) else "warning"
+    return evidence.on_rows(logged, (keep[best], keep[-1]), facts, title, severity, *shown)
 
 
 def _hits_hold(run: Run, since: int) -> bool:
@@ -113,15 +120,20 @@ def _hits_hold(run: Run, since: int) -> bool:
     return bool(np.median(x[-BACK:]) >= np.median(x[np.argsort(away, kind="stable")[:BACK]]))
 
 
-def _held(run: Run) -> Series:
-    s = held_out(run)
-    if s is None:
+def _pairs(run: Run) -> list[tuple[Series, Series]]:
+    """(of held-out data, of the training): the evaluation and the training loss, else the terms of a loss that both have."""
+    if series(run, "loss.train") is None:
+        if not (terms := loss_terms.held_out(run)):
+            raise CannotTell("no training loss was logged, nor a term of it that the evaluation has, too")
+        return terms
+    held = held_out(run)
+    if held is None:
         raise CannotTell("neither an evaluation loss nor a score of held-out data was logged")
-    return s
+    return [(held, needed(run, "loss.train"))]
 
 
 def smallest_effect(run: Run) -> str:
-    held = _held(run)
+    held = _pairs(run)[0][0]
     x = held.value[surviving(held)]
     if len(x) < LEAST_EVALS:
         return ""

@@ -10,6 +10,7 @@ import numpy as np
 from forensics.run.evaluations import shares
 from forensics.run.metrics_in_words import worded
 from forensics.run.series import Floats, Series, parts, series
+from parsers import loss_names
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
@@ -41,6 +42,12 @@ def left_behind(run: Run, least: int) -> list[tuple[Series, int, float, float]]:
 def is_penalty(tag: str) -> bool:
     """Whether the name of a term says that it is a penalty or a measure of balance."""
     return _PENALTY.search(tag) is not None
+
+
+def held_out(run: Run) -> list[tuple[Series, Series]]:
+    """(of held-out data, of the training) of the terms that were logged of both, penalties apart."""
+    terms = {(loss.split, loss.core): s for s in parts(run, "loss.aux") if not is_penalty(s.tag) and (loss := loss_names.term(s.tag)).core}
+    return [(s, terms["train", core]) for (side, core), s in terms.items() if side == "eval" and ("train", core) in terms]
 
 
 @dataclass(frozen=True)

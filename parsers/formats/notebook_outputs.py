@@ -1,7 +1,7 @@
 """Reads what the cells of a Jupyter notebook printed (``.ipynb``, nbformat 3 and 4), as a console log; places are the numbers of the cells.
 
-Read are the streams of each cell, the text of its result and its uncaught exception. Only a notebook whose outputs name steps is a run's; its source, pictures and
-widgets are left to others. A cell that ran again has the later output alone: what it printed before is lost.
+Read are the streams of each cell, the text of its result and its uncaught exception. Only a notebook whose outputs name steps is a run's, or one in which a cell that
+trains died; its source, pictures and widgets are left to others. A cell that ran again has the later output alone: what it printed before is lost.
 """
 
 from __future__ import annotations
@@ -16,19 +16,23 @@ import pyarrow as pa
 
 from parsers.console_format import unwrapped
 from parsers.console_format.feed import ANSI, LOOKED_AT, says_steps
+from parsers.lazy_regex import lazy_re
 from parsers.records import tolerant_json
 from parsers.tables import Gap, Note
 
 AT = "cell"
+_ERRORS = ("error", "pyerr")
 _MOST_BYTES = 64 << 20  # pictures stand in the outputs, too
+_TRAINS = lazy_re(r"\.backward\(|\.(?:fit|partial_fit|train_on_batch|training_step)\(|\b(?:trainer|learner)\.(?:train|learn)\(")
 _LEAST = 3  # bound: lines that measure something at a step; fewer are a number that somebody looked at
 
 
 def claims(path: Path, head: bytes) -> bool:
     if path.suffix.lower() != ".ipynb" or head.lstrip()[:1] != b"{":
         return False
-    lines = list(chain.from_iterable(text.splitlines() for _, text in _outputs(_cells(path))))
-    return any(says_steps(lines[i : i + LOOKED_AT]) >= _LEAST for i in range(0, len(lines), LOOKED_AT))
+    cells = _cells(path)
+    lines = list(chain.from_iterable(text.splitlines() for _, text in _outputs(cells)))
+    return any(map(_died, cells)) or any(says_steps(lines[i : i + LOOKED_AT]) >= _LEAST for i in range(0, len(lines), LOOKED_AT))
 
 
 def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
@@ -68,8 +72,16 @@ def _outputs(cells: list[Any]) -> Iterator[tuple[int, str]]:
                 yield at, ANSI.sub("", text)
 
 
+def _died(cell: object) -> bool:
+    """Whether a cell that trains ended with an exception."""
+    if not isinstance(cell, dict) or not isinstance(outputs := cell.get("outputs"), list):
+        return False
+    failed = any(isinstance(o, dict) and o.get("output_type") in _ERRORS for o in outputs)
+    return failed and _TRAINS.search(_joined(cell.get("source") or cell.get("input"))) is not None
+
+
 def _text(output: dict[str, Any]) -> str:
-    if output.get("output_type") in ("error", "pyerr"):
+    if output.get("output_type") in _ERRORS:
         return _joined(output.get("traceback"), "\n")
     data = output.get("data")
     return _joined(output.get("text")) or _joined(data.get("text/plain") if isinstance(data, dict) else None)

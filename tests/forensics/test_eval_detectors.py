@@ -206,3 +206,27 @@ def test_a_loop_that_counts_anew_is_no_other_evaluation(tmp_path: Path) -> None:
     lines += [f"{i:2d}  train {0.8 / (1 + i):.4f}   test {0.32 / (1 + i / 4):.4f}   acc {0.93 + i / 400:.3f}" for i in range(8)]
     (tmp_path / "out.log").write_text("\n".join(lines) + "\n")
     assert not [f for f in eval_jump.detect(read(tmp_path)) if f.severity != "info"]
+
+
+@pytest.mark.parametrize(
+    ("more", "fires"),
+    [
+        ({}, True),
+        ({"loss": lambda i: 2 - i / 400}, False),  # the whole of the training was logged, and no evaluation of it
+        ({"val_cls": every(20, lambda i: 1.2 - i / 1000)}, False),
+        ({"val_cls": lambda i: None}, False),
+        ({"val_box": every(20, lambda i: 0.4 - i / 5000)}, False),  # another term gets better
+        ({"val_box": every(20, lambda i: 0.2 + i / 5000)}, True),
+    ],
+)
+def test_a_term_of_both_where_no_whole_was_logged(more: dict[str, Callable[[int], object]], fires: bool, tmp_path: Path) -> None:
+    """As the tables of Ultralytics and many a notebook have it."""
+    of = {"cls": lambda i: math.exp(-i / 200), "box": lambda i: 0.3 * math.exp(-i / 200), "val_cls": every(20, lambda i: 0.8 + i / 600)}
+    logged = {**of, **more}
+    rows = [{"step": i} | {k: x for k, f in logged.items() if (x := f(i)) is not None} for i in range(600)]
+    run = read(make(tmp_path / "r", rows))
+    try:
+        found = list(train_eval_gap.detect(run))
+    except CannotTell:
+        found = []
+    assert [f.title.partition(" is ")[0] for f in found] == ["val_cls"] * fires

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -298,3 +299,10 @@ def test_a_key_that_is_a_call_keeps_the_number_in_it(tmp_path: Path) -> None:
 )
 def test_what_a_group_of_tags_calls_whole_is_judged(tag: str, judged: bool) -> None:
     assert (objective(tag) is not None) == judged
+
+
+@pytest.mark.parametrize(("tag", "judged"), [("bpc", "bpc"), ("wer", "ppl")])
+def test_a_whole_objective_goes_before_a_perplexity_that_was_logged_now_and_then(tag: str, judged: str, tmp_path: Path) -> None:
+    logged = [{"step": i, tag: 2 + 3 / (1 + i)} | ({"ppl": 9 + 5 / (1 + i)} if i % 10 == 9 else {}) for i in range(60)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(r) + "\n" for r in logged))
+    assert inputs.loss_of(forensics.read(str(tmp_path))).tag == judged

@@ -236,6 +236,7 @@ def test_an_estimate_is_no_loss() -> None:
     beside = ("charts/episodic_return", "losses/value_loss")
     assert name("losses/value_mean", *beside) == "other/losses/value_mean"
     assert name("losses/qf1_values", *beside) == "other/losses/qf1_values"
+    assert name("losses/mean_value", *beside) == "other/losses/mean_value"
     assert name("losses/value_loss", *beside) == name("losses/value", *beside) == "rl.loss_value"
 
 
@@ -516,3 +517,13 @@ def test_losses_of_quarters_are_no_value_losses() -> None:
     quarters = ("loss", "loss_q0", "loss_q1", "loss_q2", "loss_q3")
     assert name("loss_q1", *quarters) == "loss.part"
     assert name("loss_q1", "loss_q2", "loss_pi") == "rl.loss_value"
+
+
+def test_te_is_of_the_test_set_before_or_behind_the_metric() -> None:
+    assert [name(tag, "nll_tr") for tag in ("nll_te", "te_nll", "acc_te", "nll_tr")] == ["loss.eval", "loss.eval", "acc.eval", "loss.train"]
+    assert name("site_te_rate") == "other/site_te_rate"
+
+
+def test_iterations_a_second_without_a_stroke() -> None:
+    assert name("it_s") == name("it/s") == "tput.steps"
+    assert name("its") == "other/its"

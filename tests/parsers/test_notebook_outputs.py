@@ -42,3 +42,12 @@ def test_other_notebooks_are_left_alone(tmp_path: Path) -> None:
     assert not notebook_outputs.claims(path, path.read_bytes())
     path.write_text(path.read_text()[:-40])
     assert not notebook_outputs.claims(path, path.read_bytes())
+
+
+def test_a_cell_that_trains_and_died_is_a_run(tmp_path: Path) -> None:
+    error = {"output_type": "error", "ename": "ValueError", "evalue": "gone", "traceback": ["ValueError: gone"]}
+    for source, claimed in (("loss.backward()", True), ("model.fit(x, y)", True), ("plot(x)", False), ("import torch", False)):
+        cells = [{"cell_type": "code", "source": [source], "outputs": [error]}]
+        path = tmp_path / "train.ipynb"
+        path.write_text(json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}))
+        assert notebook_outputs.claims(path, path.read_bytes()) is claimed, source
