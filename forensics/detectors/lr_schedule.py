@@ -189,14 +189,16 @@ def _returns(s: Series) -> list[int]:
 
 
 def _periodic(s: Series, inside: list[int]) -> list[int]:
-    """Jumps from low to one height at even distances, or distances that grow by a whole factor (SGDR, arXiv:1608.03983), counted from
-    the first row or from the first top. A logged step says when it was only to an interval: two of them is a distance's slack."""
+    """Jumps from low to one height, or to heights that shrink by one factor (timm's cycle_decay), at even distances, or distances that grow by a whole
+    factor (SGDR, arXiv:1608.03983), counted from the first row or from the first top. A logged step says when it was only to an interval: two of them is a distance's slack."""
     up = [i for i in inside if s.value[i - 1] <= LOW * s.value[i]]
     if len(up) < 2:
         return []
     top = int(np.nanargmax(s.value[: up[0]]))
     heights = s.value[up]
-    if np.ptp(heights) > HEIGHT * heights.max() or s.value[top] > (1 + HEIGHT) * heights.max():  # a warmup may hide the first top
+    even = np.ptp(heights) <= HEIGHT * heights.max() and s.value[top] <= (1 + HEIGHT) * heights.max()  # a warmup may hide the first top
+    factors = heights / s.value[[top, *up[:-1]]]
+    if not even and (factors.max() > 1 or np.ptp(factors) > HEIGHT * factors.max()):
         return []
     slack = 2 * s.interval
     for start in (0, top):

@@ -21,7 +21,7 @@ SUBJECT = "other_objectives"  # a part of it
 
 Rise = tuple[Finding[Any], int, int | None, float]  # finding, step before it, step of its peak, height
 A_TENTH, AT_ONE = 0.1, 3  # of a weight: within it two are the same; bound: three values make a median
-KL_WEIGHT = rf"\b(kl|kld|beta)\b.*\b{A_WEIGHT}\b|\b(w|weight|lambda|beta) (kl|kld)\b|^(train[ /])?(beta|anneal(ing)?( factor| weight)?)$"
+KL_WEIGHT = rf"\b(kl|kld|beta)\b.*\b{A_WEIGHT}\b|\b(w|weight|lambda|beta) (kl|kld)\b|(^|/)(train )?(beta|anneal(ing)?( factor| weight)?)$"
 KL_KEYS = "kl_anneal kl_annealing kl_anneal_steps kl_warmup kl_warmup_steps kl_weight_schedule kl_start beta_anneal beta_start beta_warmup anneal_steps"
 
 
@@ -104,15 +104,14 @@ def _at_one_weight(total: Series, weight: Series, last: int, peak: int | None) -
     """The loss until a step and after it (until a peak), at the weight that stands there; None where it never stood there before, or is no higher
     than at the step. What is minimized at another weight is another loss (arXiv 1903.10145: KL weights in cycles)."""
     step, (x, w) = together(total, weight)
-    after = (step > last) & _high(x, step > last) if peak is None else (step > last) & (step <= peak)
-    before = step <= last
-    if after.sum() < divergence.FEW or not before.any():
+    before, after = np.flatnonzero(step <= last), np.flatnonzero((step > last) & (step <= (peak if peak is not None else step[-1])))
+    if not len(before) or not len(after) or w[after].max() <= w[before[-1]] + A_TENTH * abs(w[after].max()):
         return None
-    now = float(np.median(w[after][-divergence.FEW :]))
-    same = np.abs(w - now) <= A_TENTH * abs(now)
-    levels = [x[same & side][-divergence.FEW :] for side in (before, after)]
-    raised = now > float(w[before][-1]) + A_TENTH * abs(now)
-    return (float(np.median(levels[0])), float(np.median(levels[1]))) if raised and min(map(len, levels)) >= AT_ONE else None
+    after = after[len(after) // 2 :]  # where it has come to
+    pairs = [(x[same], x[i]) for i in after if len(same := before[np.abs(w[before] - w[i]) <= A_TENTH * abs(w[i])])]
+    if len(pairs) < AT_ONE or len(pairs) < HALF * len(after):
+        return None
+    return float(np.median([np.median(then[-AT_ONE:]) for then, _ in pairs])), float(np.median([now for _, now in pairs]))
 
 
 def _high(x: Floats, after: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -33,6 +33,14 @@ def test_restarts_that_are_logged_by_epoch_stand_exactly_where_the_cycles_end(tm
         assert ("lr_schedule" in kinds(analyzed(tmp_path / name, rows))) == told
 
 
+def test_cycles_whose_heights_shrink_by_one_factor(tmp_path: Path) -> None:
+    """timm's cycle_decay; heights of no one factor are jumps."""
+    x = curve(300)
+    for name, heights, told in (("a", (1, 0.7, 0.49), False), ("b", (1, 0.3, 0.9), True)):
+        rows = [{"step": i, "loss": x[i], "lr": heights[i // 100] * cosine(i % 100, 100)} for i in range(300)]
+        assert ("lr_schedule" in kinds(analyzed(tmp_path / name, rows))) == told
+
+
 def test_a_rate_that_begins_anew_after_a_silence_was_reset(tmp_path: Path) -> None:
     x = curve(300)
     rate = [1e-3 * min((i + 1) / 40, 1.0) for i in range(200)]

@@ -281,3 +281,14 @@ def test_a_weight_that_is_switched_on_trades_reconstruction_for_shorter_codes(na
     run = run_of({"loss.train": rest + weight * term + noisy(200, 0.01), f"other/{name}": weight, "other/kl": term})
     found = (*loss_spike.detect(run), *divergence.detect(run))
     assert found and K.kl_weight_lifts_loss(Symptoms(run, found)).state == "seen"
+
+
+@pytest.mark.parametrize(("worse", "state"), [(0.0, "seen"), (20.0, "absent")])
+def test_cycles_that_an_epoch_logs_once(worse: float, state: str) -> None:
+    """Few values: what stands behind the last low weight is held against what stood at its weight before."""
+    t = np.arange(36)
+    weight = (t % 12) / 12
+    x = 19 + 15 * np.exp(-t / 6) + 8 * weight + np.where(t > 24, worse, 0)
+    run = run_of({"loss.train": x, "other/vae/beta": weight, "other/kl": 3 + 0 * weight})
+    found = tuple(divergence.detect(run))
+    assert found and K.kl_weight_lifts_loss(Symptoms(run, found)).state == state
