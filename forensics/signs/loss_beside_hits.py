@@ -11,7 +11,7 @@ from forensics.run import loss_terms, settings
 from forensics.run.evaluations import classes, shares
 from forensics.run.series import Floats, Series, names, parts, series
 from forensics.run.usable_values import usable
-from forensics.signs.sign import ABSENT, SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.lazy_regex import lazy_re
 from parsers.loss_names import is_likelihood
 from parsers.tables import Run
@@ -84,25 +84,16 @@ def loss_far_above_hits(s: Symptoms) -> Sign:
 
 
 def loss_too_low_for_its_misses(s: Symptoms) -> Sign:
-    """Loss lies below what its wrong answers cost alone: who names a wrong class gives the right one half at most, so that each miss costs ln 2 or
-    more. Then the loss is no mean over the answers that are counted: it is weighted by class, divided twice, or of other samples."""
-    told = [
-        _too_low(s.run, loss, hits)
-        for side in ("eval", "train")
-        if (loss := series(s.run, f"loss.{side}")) is not None and (hits := series(s.run, f"acc.{side}")) is not None
-    ]
-    if not told:
-        return cannot_tell("loss and accuracy of the same answers were not both logged.")
-    return next((sign for state in (SEEN, ABSENT) for sign in told if sign.state == state), told[0])
-
-
-def _too_low(run: Run, loss: Series, hits: Series) -> Sign:
-    """The same of one loss and the accuracy beside it."""
-    if why := _another_objective(run, loss, hits):
+    """Evaluation loss lies below what its wrong answers cost alone: who names a wrong class gives the right one half at most, so that each miss
+    costs ln 2 or more. Then the loss is no mean over the answers that are counted: it is weighted by class, divided twice, or of other samples."""
+    loss, hits = series(s.run, "loss.eval"), series(s.run, "acc.eval")
+    if loss is None or hits is None:
+        return cannot_tell("evaluation loss and accuracy were not both logged.")
+    if why := _another_objective(s.run, loss, hits):
         return does_not_arise(why)
     both, i, j = np.intersect1d(loss.step[loss.usable], hits.step[hits.usable], return_indices=True)
     if len(both) < PAIR:
-        return cannot_tell(f"{loss.tag} and {hits.tag} were not logged together {PAIR} times.")
+        return cannot_tell(f"evaluation loss and accuracy were not logged together {PAIR} times.")
     x, share = loss.value[loss.usable][i], shares(hits.value[hits.usable])[j]
     below = (1 - share) * math.log(2) - x
     worst = int(np.argmax(below))
@@ -110,7 +101,7 @@ def _too_low(run: Run, loss: Series, hits: Series) -> Sign:
     text += f"; the others alone cost {(1 - share[worst]) * math.log(2):.3g} or more"
     if (below > CLEAR).sum() < PAIR:
         return absent(f"{text}.")
-    where = loss.place(run, int(np.flatnonzero(loss.usable)[i[worst]]))
+    where = loss.place(s.run, int(np.flatnonzero(loss.usable)[i[worst]]))
     return seen(f"{text}.", where=where, first=int(both[np.flatnonzero(below > CLEAR)[0]]), last=int(both[-1]))
 
 
