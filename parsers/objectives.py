@@ -17,7 +17,12 @@ from parsers.loss_names import EVAL, TRAIN, split
 from parsers.name_rules import data, words
 from parsers.names import Meaning
 
-LOSSES = ("loss.train", "loss.eval", "ppl.", "bpb.")  # with one of these nothing else stands for the loss
+LOSSES = (
+    "loss.train",
+    "loss.eval",
+    "ppl.",
+    "bpb.",
+)  # beside one of these nothing else stands for the loss, but a whole beside a perplexity alone
 _OF_A_SET = lazy_re(r"^(\d+ )?(s )?")  # what is left of "valid_1's" and "validation_0"
 # "ndcg 10", "recall at 10"; "m ap 50 95 b": overlaps, and Ultralytics' box, mask or pose
 _CUT_OFF = lazy_re(r"(?: at)?(?: \d+(?:\.\d+)?){0,3}(?: [bmp])?$")
@@ -56,7 +61,7 @@ def _noise() -> frozenset[str]:
 def objective(tag: str, folder: str = "") -> Objective | None:
     """What a tag says of an objective; None where it names none."""
     text = words(tag)
-    left = _OF_A_SET.sub("", " ".join(w for w in text.replace("/", " ").split() if w not in _noise()))
+    left = _OF_A_SET.sub("", " ".join(w for w in EVAL.sub(" ", text).replace("/", " ").split() if w not in _noise()))
     core = left if left in _known() else _CUT_OFF.sub("", left)
     if core not in _known():
         # "vae/objective": what a group of tags calls whole

@@ -189,8 +189,8 @@ def _returns(s: Series) -> list[int]:
 
 
 def _periodic(s: Series, inside: list[int]) -> list[int]:
-    """Jumps from low to one height, or to heights that shrink by one factor (timm's cycle_decay), at even distances, or distances that grow by a whole
-    factor (SGDR, arXiv:1608.03983), counted from the first row or from the first top. A logged step says when it was only to an interval: two of them is a distance's slack."""
+    """Jumps from low to one height, or to heights that shrink by one factor (timm), at even distances, or distances that grow by a whole factor
+    (SGDR, arXiv:1608.03983), counted from the first row or the first top. A step is known to an interval: two are a distance's slack."""
     up = [i for i in inside if s.value[i - 1] <= LOW * s.value[i]]
     if len(up) < 2:
         return []

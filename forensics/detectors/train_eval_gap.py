@@ -71,9 +71,10 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    found = [_gap(run, held, train) for held, train in _pairs(run)]
-    if all(found):
-        yield from filter(None, found[:1])
+    pairs = _pairs(run)
+    found = [gap for held, train in pairs if (gap := _gap(run, held, train)) is not None]
+    if len(found) == len(pairs):
+        yield found[0]
 
 
 def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:

@@ -30,6 +30,7 @@ UPDATED = 1e-4
 MOVED, UPDATES = 1e-5, 100
 NOISES = 8.0  # statistical: as in the divergence detector
 KNOWS = 0.1  # unit: one answer in ten is right; what was trained before and is tuned knows more
+FIFTHS, PAIR = 5, 2  # of the loss, and values in one: two have a scatter
 STEADY = 0.5  # of the gradient norm of the first third is left in the last: less, and the model is coming to rest
 
 
@@ -95,9 +96,9 @@ def _driven(run: Run) -> str:
     grad, loss, rate = usable(run, "grad.norm")[1], usable(run, "loss.train")[1], settings.number(run, "lr")
     if len(grad):
         return "there is a gradient" if np.median(grad) > 0 else ""
-    if rate is None or rate <= 0 or len(loss) < 2 * weight_norms.LEAST:
+    if rate is None or rate <= 0 or len(loss) < FIFTHS * PAIR:
         return ""
-    fifth = len(loss) // 5
+    fifth = len(loss) // FIFTHS
     first, last = float(np.median(loss[:fifth])), float(np.median(loss[-fifth:]))
     moves = abs(last - first) > NOISES * error_of_median(noise_by_steps(loss), fifth)
     return f"the loss goes from {first:.4g} to {last:.4g} at a learning rate of {rate:g}" if moves else ""

@@ -6,7 +6,7 @@ import numpy as np
 
 from forensics.detectors.plateau import ROOM
 from forensics.run import settings, weight_norms
-from forensics.run.series import Floats
+from forensics.run.series import Floats, parts
 from forensics.run.usable_values import first_level, lacking, last_level, usable
 from forensics.run.usual_rate import is_set
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -19,7 +19,7 @@ EFFECTS = {"weights_shrink": "param.norm"}  # a symptom of its own, for which th
 # decay of which rate x decay x steps is 0.4 leaves two thirds of what the gradient does not build again
 SHRUNK = 2 / 3
 LEARNT = 0.1  # unit: of the first loss; a model that has learnt its task may well do with smaller weights (grokking: arXiv 2201.02177)
-FOR_A_QUARTER = 5  # values of the loss in a quarter of the run
+FOR_A_QUARTER = 5  # bound: values of the loss in a quarter of the run; a median that two odd ones do not move
 _MEANT = lazy_re(r"(?i)(^|[./_])(prun\w*|spars\w*|l0|lasso)([./_]|$)")
 
 
@@ -42,7 +42,8 @@ def weights_shrink(s: Symptoms) -> Sign:
     told = f"{middle:.4g} in the second quarter of the run and {end:.4g} in the last"
     if end < (1 - ROOM) * middle or end < LEARNT * began:
         return absent(f"{text}, and the model learns: the loss is {began:.4g} at first, {told}.")
-    return seen(f"{text} while the loss falls no further: {told}.", first=int(step[0]), last=int(step[-1]))
+    logged = [*parts(s.run, "param.norm"), *parts(s.run, "param.norm_layer")][0]
+    return seen(f"{text} while the loss falls no further: {told}.", where=logged.place(s.run, 0), first=int(step[0]), last=int(step[-1]))
 
 
 def _later(loss: Floats) -> tuple[float, float]:
