@@ -37,6 +37,7 @@ OWN_SIGNAL = lazy_re(
     r"SIG(?:SEGV|BUS|ABRT|ILL|FPE)\b|segmentation fault|bus error|illegal instruction|floating point exception|\bsignal:? ?(?:4|6|7|8|11)\b|exit ?code\W{1,4}(?:-(?:4|6|7|8|11)|13[24569])\b",
     re.I,
 )  # what a program brings on itself: signal(7)
+GOES_ON = lazy_re(r"\bskip(?:s|ping|ped)\b|\bignor(?:ing|ed)\b", re.I)  # of a loss that is no number: a guard, not a death
 RANK = lazy_re(r"\b(?:local_)?rank\s*[:=]?\s*(\d+)\b", re.I)
 UNNAMED = "traceback without its last line"  # stacks that a watchdog printed, or a text that was cut: no exception is named
 ORDER = (
@@ -58,6 +59,8 @@ def kind(e: Event) -> str | None:
     """The kind of ending of which an event speaks, or None where it tells none."""
     text, of = str(e["text"]), e["kind"]
     if e["level"] != "error" and not LAUNCHER.search(text):
+        return None
+    if of == "nonfinite" and GOES_ON.search(text):
         return None
     if CONSEQUENCE.search(text) and of != "oom":
         return "exit code" if EXIT_CODE.search(text) else None

@@ -136,6 +136,17 @@ def epoch_beside(line: Line) -> bool:
     return any(f.role == "epoch" and (f.end <= first or f.start > last >= first) for f in line.fields)
 
 
+_LENGTH = lazy_re(r"(?i)^(?:train(?:ing)? epochs?|steps|iterations|iters|epochs)$")
+_SET = lazy_re(r"(?i)^(?:base[_ ])?(?:lr|learning[ _]rate)$|size$|decay$|warm-?up")
+
+
+def sets_length(line: Line) -> bool:
+    """Does a line name how many steps there will be, among what a launch sets (``Steps: 288000 | LR: 2.5e-6``), and not where a loop is?"""
+    tags, places = [t for t, _ in line.metrics()], [f.tag for f in line.fields if f.role in ("step", "it", "epoch")]
+    told = bool(tags and places) and not line.has("total")
+    return told and all(_SET.search(t) for t in tags) and all(_LENGTH.search(t) for t in places)
+
+
 def is_measured(tag: str) -> bool:
     """Is it a word such as loss or reward, and not what is set for one (``reward_scaling``)?"""
     return STRONG.search(tag) is not None and _SETTING.search(tag) is None

@@ -9,7 +9,7 @@ import pyarrow as pa
 from parsers.console_format.blocks import Block
 from parsers.console_format.dicts import Dicts, Waiting
 from parsers.console_format.event_lines import Event, missing_loss
-from parsers.console_format.grammars import STRONG, epoch_beside, is_measured, only_place, stands_alone, tells_epoch
+from parsers.console_format.grammars import STRONG, epoch_beside, is_measured, only_place, sets_length, stands_alone, tells_epoch
 from parsers.console_format.line_prefix import Line, Where, whole
 from parsers.console_format.line_shapes import Shape, Shapes, has_loss
 from parsers.console_format.line_steps import Steps, within_epochs
@@ -126,7 +126,7 @@ class Measured:
             return True
         if not metrics or HEAD.match(body.strip()):
             return self._heading(n, line, parts, body)
-        if self._listing(n) and not (stepped and _COUNTED.match(body)):
+        if (self._listing(n) and not (stepped and _COUNTED.match(body))) or (not self.started and sets_length(line)):
             return False
         if not stepped and ("epoch" not in parts or not tells_epoch(line, self.now.loose)):
             return self._stepless(where, line, metrics)

@@ -20,6 +20,7 @@ _STEPS = r"(?:steps|iterations|iters|updates)"
 _HINT = lazy_re(r"(?i)epoch|iteration|micro|generation batches|steps|iters|kit/|Mit/")
 _SAID = (
     (TOTAL, lazy_re(rf"(?i)\btotal (?:number of )?(?:train(?:ing)? |optimi[sz]ation |optimi[sz]er )?{_STEPS}\s*+(?:(?:is|=|:|->)\s*+)?{_N}\b(?!\s*+/)")),
+    (TOTAL, lazy_re(rf"(?i)= ?{_N} total (?:{_STEPS}|batches)\b")),
     (TOTAL, lazy_re(rf"(?i)\b{_N} max(?:imum)? {_STEPS}\b")),
     (TOTAL, lazy_re(rf"(?i)\btrain(?:ing)? for {_N} {_STEPS}\b")),
     (TOTAL, lazy_re(r"\bmax_steps=(\d+)` reached")),

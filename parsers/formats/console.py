@@ -49,7 +49,7 @@ _OTHERS = lazy_re(
     r"|lock|pbtxt)"
 )
 _LOG_SUFFIX = lazy_re(
-    r"(?i)\.(?:log|out|err|stdout|stderr|console|[oe]\d+|log\.\d+|logs|(?:log\.)?(?:info|warning|error|fatal)(?:\.[\d-]+)*)$"
+    r"(?i)\.(?:log|out|err|stdout|stderr|console|[oe]\d*|log\.\d+|logs|(?:log\.)?(?:info|warning|error|fatal)(?:\.[\d-]+)*)$"
 )
 _LOG_NAME = lazy_re(r"(?i)(?:^|[\W_\d])(?:logs?|out|err|stdout|stderr|console|output|nohup|slurm)(?:[\W_\d]|$)")
 _NOT_LOGS = lazy_re(
