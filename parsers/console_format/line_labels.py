@@ -27,6 +27,7 @@ _LABEL = lazy_re(
 )
 _OF_PARTS = r"(?:grad(?:ient)?s?|weights?|params?|parameters|activations?|norms?|losses|terms|updates?|entropies|stds?|means?|rms)"
 _GROUP = lazy_re(rf"(?i)(?<![\w./-])(?P<group>(?:{_OF_PARTS}[ _-]){{0,2}}{_OF_PARTS}):\s{{1,4}}(?=[A-Za-z][\w.]{{0,60}}=-?[\d.])")
+_COUNTED = lazy_re(rf"(?i)(?<![\w./-])(?P<word>{_SPLIT})\s+(?:n|size|count|num|samples|examples|rows|batches) ?[=:] ?\d")  # "valid n=12000 loss=0.15"
 _BEST = lazy_re(r"(?i)\b(?:best|previous|last)\W{1,2}$")  # what was reached before is no evaluation of now
 # "loss 0.74  test: loss 0.81": what stands in front of the label is of something else
 _MEASURED = lazy_re(r"(?i)(?<![\w./-])(?!(?:epochs?|ep|steps?|iter|it|time|elapsed)\b)[A-Za-z][\w/-]{0,40}[ :=]{1,3}[-+]?\d{1,12}\.\d")
@@ -41,6 +42,9 @@ def mode_of(body: str) -> str:
     m = _MODE.search(body[:_FRONT])
     if m is not None and body[m.end() : m.end() + 1] not in {"_", "/"}:
         return "eval" if m["saved"] or m["starred"] else EVAL[(m["head"] or m["paren"] or m["pipe"] or m["count"]).lower()]
+    counted = list(_COUNTED.finditer(body))
+    if len(counted) == 1 and (word := EVAL.get(counted[0]["word"].lower())) and not _MEASURED.search(body[: counted[0].start()]):
+        return word
     found = _labels(body)
     of_all = found and found[0][0] < _FRONT and all(word in _EVALS for _, word in found) and not _MEASURED.search(body[: found[0][0]])
     return found[0][1] if of_all else ""

@@ -33,6 +33,9 @@ def tags(text: str) -> list[str]:
         ("step 3 loss=2.5 | grad norms: emb=0.5 head=0.25 | lr=0.5", ["loss", "grad norms/emb", "grad norms/head", "lr"]),
         ("epoch 3 losses: cls=0.5 box=0.25", ["losses/cls", "losses/box"]),
         ("epoch 3 net: cls=0.5 box=0.25", ["cls", "box"]),  # whose, not what
+        ("epoch 3 valid n=120 loss=0.5 roc_auc=0.6", ["valid n", "valid loss", "valid roc_auc"]),  # how many were evaluated
+        ("epoch 3 train n=900 valid n=120 loss=0.5", ["train n", "valid n", "loss"]),
+        ("epoch 3 loss=0.5 valid n=120", ["loss", "valid n"]),
         # not labels: a number stands behind, a path, what was best before, one loss alone
         ("Epoch 3: loss: 0.5, Test: 0.6", ["loss", "Test"]),
         ("Epoch 3 loss: 0.5, best val: loss 0.4", ["loss", "loss"]),
