@@ -27,7 +27,9 @@ _LABEL = lazy_re(
 )
 _OF_PARTS = r"(?:grad(?:ient)?s?|weights?|params?|parameters|activations?|norms?|losses|terms|updates?|entropies|stds?|means?|rms)"
 _GROUP = lazy_re(rf"(?i)(?<![\w./-])(?P<group>(?:{_OF_PARTS}[ _-]){{0,2}}{_OF_PARTS}):\s{{1,4}}(?=[A-Za-z][\w.]{{0,60}}=-?[\d.])")
-_COUNTED = lazy_re(rf"(?i)(?<![\w./-])(?P<word>{_SPLIT})\s+(?:n|size|count|num|samples|examples|rows|batches) ?[=:] ?\d")  # "valid n=12000 loss=0.15"
+_COUNTED = lazy_re(
+    rf"(?i)(?<![\w./-])(?P<word>{_SPLIT})\s+(?:n|size|count|num|samples|examples|rows|batches) ?[=:] ?\d"
+)  # "valid n=12000 loss=0.15"
 _BEST = lazy_re(r"(?i)\b(?:best|previous|last)\W{1,2}$")  # what was reached before is no evaluation of now
 # "loss 0.74  test: loss 0.81": what stands in front of the label is of something else
 _MEASURED = lazy_re(r"(?i)(?<![\w./-])(?!(?:epochs?|ep|steps?|iter|it|time|elapsed)\b)[A-Za-z][\w/-]{0,40}[ :=]{1,3}[-+]?\d{1,12}\.\d")
