@@ -13,6 +13,7 @@ from forensics.detectors import loss_spike
 from forensics.findings import GRAVE, findings_of
 from forensics.run.how_it_ended import Ending, ending
 from forensics.run.inputs import rises
+from forensics.run.plan import reached, unit
 from parsers.tables import Run
 
 MATTER = ("loss_spike", "nonfinite", "divergence")  # without these a run cannot be called healthy
@@ -23,11 +24,12 @@ QUOTED = 40  # characters by which a quoted log line is known
 
 
 def verdict(run: Run, findings: Sequence[Finding], checks: Sequence[Check]) -> str:
-    """unhealthy: a finding of severity warning or worse stands; healthy: what matters ran and is clear; else inconclusive."""
+    """unhealthy: a finding of severity warning or worse stands; healthy: what matters ran and is clear; else inconclusive, as where somebody
+    stopped the run short of its plan: what was still to come cannot be judged."""
     if any(f.severity in GRAVE for f in findings):
         return "unhealthy"
     outcome = {c.id: c.status for c in checks}
-    if all(outcome.get(m) in ("clear", "fired") for m in (MATTER_RISING if rises(run) else MATTER)):
+    if not _stopped_short(run) and all(outcome.get(m) in ("clear", "fired") for m in (MATTER_RISING if rises(run) else MATTER)):
         return "healthy"
     return "inconclusive"
 
@@ -49,9 +51,19 @@ def sentence(
         if not trained and not any(table.num_rows for name, table in run.tables.items() if name != "events"):
             return "No training run was found in what was read: not one step, measurement, setting or checkpoint."
         missing = [c.note for c in checks if c.id in (MATTER_RISING if rises(run) else MATTER) and c.status in ("cannot_tell", "error")]
+        missing += filter(None, [_stopped_short(run)])
         unclear = f"Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}."
         return f"{told} {unclear}" if _leads(ended) else f"{unclear} {told}".strip()
     return unhealthy(findings, hypotheses, ended, proof)
+
+
+def _stopped_short(run: Run) -> str:
+    """What was still to come where the user, a scheduler or a signal ended the run before its planned length; else nothing."""
+    ended = ending(run)
+    if ended.status != "stopped" or ended.step is None or ended.planned is None or reached(run):
+        return ""
+    left = f"{ended.planned - ended.step:,} of its {ended.planned:,} {unit(run)}s were still to come"
+    return f"{left}. What it logged until then shows no trouble"
 
 
 def _harmless_spikes(run: Run, checks: Sequence[Check]) -> str:

@@ -58,6 +58,8 @@ def _table(tensors: Sequence[Tensor]) -> Iterator[tuple[int, Stats]]:
     if not sure.all():
         x, raw, absmax = x[sure], raw[sure], absmax[sure]
         tensors = [t for t, ok in zip(tensors, sure.tolist(), strict=True) if ok]
+    if not tensors:  # all of them NaN, or beyond what squares can hold
+        return
     mean = x.mean(axis=1)
     figures = (
         (x == 0).sum(axis=1), absmax, mean, np.square(x - mean[:, None]).sum(axis=1), np.square(x).sum(axis=1), *_lines(first, x),

@@ -137,3 +137,22 @@ def test_what_only_looks_like_a_spike_is_not_counted_as_one() -> None:
     case = pipeline.analyze_run(run_of({"loss.train": loss, "lr": 1e-3 * cycle}, config={"lr_scheduler": "cosine_with_restarts"}))
     assert {f.facts.class_ for f in case.findings if f.kind == "loss_spike"} == {"not_a_spike"}
     assert case.verdict == "healthy" and "spike" not in case.answer
+
+
+@pytest.mark.parametrize(
+    ("planned", "last_line", "verdict"),
+    [
+        (400, "slurmstepd: error: *** JOB 12 ON gpu-1 CANCELLED AT 2026-05-15T01:01:02 DUE TO TIME LIMIT ***", "inconclusive"),
+        (400, "KeyboardInterrupt", "inconclusive"),
+        (300, "KeyboardInterrupt", "healthy"),  # all that was planned was done
+        (0, "KeyboardInterrupt", "healthy"),  # nothing says how long it was to be
+        (400, "val set has 120 rows", "healthy"),  # a log that just ends
+    ],
+)
+def test_a_run_that_was_stopped_short_of_its_plan_is_not_called_healthy(tmp_path: Path, planned: int, last_line: str, verdict: str) -> None:
+    loss = noisy(300, 0.05) * np.linspace(1, 0.2, 300)
+    of = f"/{planned}" if planned else ""
+    (tmp_path / "train.log").write_text("".join(f"step {i + 1}{of} loss {v:.4f}\n" for i, v in enumerate(loss)) + last_line + "\n")
+    case = pipeline.analyze_run(forensics.read(str(tmp_path)))
+    assert case.verdict == verdict
+    assert ("100 of its 400 steps were still to come" in case.answer) == (verdict == "inconclusive")

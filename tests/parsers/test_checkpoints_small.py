@@ -65,6 +65,11 @@ def test_what_is_not_finite_or_alone_is_left_to_the_stream(tmp_path):
     assert not together(tensors[: FEW - 1])
 
 
+def test_a_model_of_nothing_but_nan_is_left_to_the_stream(tmp_path):
+    arrays = {f"layers.{i}.weight": np.full((6, 4), np.nan, np.float32) for i in range(2 * FEW)}
+    assert together(write(tmp_path / "model.safetensors", arrays, "F32")) == {}
+
+
 def test_squares_below_zero_are_counted(tmp_path):
     arrays = {f"state.{i}.exp_avg_sq": np.full(5, -1.0 if i == 2 else 1.0, np.float32) for i in range(6)}
     tensors = write(tmp_path / "optimizer.safetensors", arrays, "F32")

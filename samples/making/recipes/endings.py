@@ -99,6 +99,6 @@ def stopped_from_outside_titan(out: Path) -> Expect:
     line = f"slurmstepd: error: *** JOB 8812043 ON gpu-017 CANCELLED AT {when} DUE TO TIME LIMIT ***"
     files.lines(out / "slurm-8812043.out", [*console.titan(rows, "", 2), line])
     return Expect(
-        top="stopped_from_outside", verdict="healthy", findings=["ending"], clear=CALM, status="stopped", first_bad_step=380,
+        top="stopped_from_outside", verdict="inconclusive", findings=["ending"], clear=CALM, status="stopped", first_bad_step=380,
         emulated="Slurm's and torchtitan's lines and the clock",
     )  # fmt: skip
