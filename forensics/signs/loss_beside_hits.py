@@ -11,9 +11,10 @@ from forensics.run import loss_terms, settings
 from forensics.run.evaluations import classes, shares
 from forensics.run.series import Floats, Series, names, parts, series
 from forensics.run.usable_values import usable
-from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.lazy_regex import lazy_re
-from parsers.loss_names import is_likelihood
+from parsers.loss_names import TRAIN, is_likelihood
+from parsers.name_rules import words
 from parsers.tables import Run
 
 EFFECTS = {
@@ -53,6 +54,11 @@ class End:
         miss = 1 - self.hits
         unsure = -sum(p * math.log(p) for p in (self.hits, miss) if p > 0)
         return unsure + miss * math.log(max(self.classes - 1, 1))
+
+    @property
+    def twice(self) -> float:
+        """What the loss and the hits add up to where the loss is given probabilities for logits, and these are sure."""
+        return math.log(math.e + self.classes - 1)
 
 
 def loss_high_for_its_hits(s: Symptoms) -> Sign:
@@ -135,18 +141,38 @@ def _smoothed(classes: float) -> float:
 
 
 def loss_of_probabilities(s: Symptoms) -> Sign:
-    """Training loss plus the share of right answers ends at ln(e + classes - 1): a cross entropy that is given probabilities for logits."""
-    end = _end(s.run)
-    if isinstance(end, str):
+    """Training or evaluation loss plus the share of right answers ends at ln(e + classes - 1): a cross entropy that is given probabilities for logits."""
+    end, held_out = _end(s.run), _held_out_end(s.run)
+    if isinstance(end, str) and held_out is None:
         return cannot_tell(end)
-    if _fitted(s.run):
+    if _fitted(s.run) and held_out is None:
         return cannot_tell(SEVERAL)
-    total, twice = end.loss + end.hits, math.log(math.e + end.classes - 1)
-    text = f"The training loss ends at {end.loss:.3g} with {end.hits:.1%} of the answers right, which adds up to {total:.3f}"
-    floor = f"ln(e + {end.classes:.0f} - 1) = {twice:.3f}"
-    if end.loss > end.bound + CLEAR and twice - NEAR[0] <= total <= twice + NEAR[1] and not _below(s.run, twice):
+    told = [] if isinstance(end, str) or _fitted(s.run) else [_squashed(end, "training", _below(s.run, end.twice))]
+    told += [] if held_out is None else [_squashed(held_out, "evaluation", False)]
+    return next((t for t in told if t.state == SEEN), told[0])
+
+
+def _squashed(end: End, which: str, below: bool) -> Sign:
+    total = end.loss + end.hits
+    text = f"The {which} loss ends at {end.loss:.3g} with {end.hits:.1%} of the answers right, which adds up to {total:.3f}"
+    floor = f"ln(e + {end.classes:.0f} - 1) = {end.twice:.3f}"
+    if end.loss > end.bound + CLEAR and end.twice - NEAR[0] <= total <= end.twice + NEAR[1] and not below:
         return seen(f"{text}: a cross entropy of numbers between 0 and 1 comes down to {floor} less that share, and no lower.")
     return absent(f"{text}; a cross entropy of numbers between 0 and 1 would end with {floor}.")
+
+
+def _held_out_end(run: Run) -> End | None:
+    """The end of the evaluations by themselves, whatever the training loss adds up, where no loss was ever lower than probabilities for logits
+    allow. An accuracy without a word for its samples is that of the evaluations, too, where one such loss is all there is beside it."""
+    (_, train), (_, loss) = usable(run, "loss.train"), usable(run, "loss.eval")
+    curve = series(run, "acc.eval") or series(run, "acc.train")
+    if curve is None or TRAIN.search(words(curve.tag)) or len(loss) < LEAST or curve.usable.sum() < LEAST:
+        return None
+    last, hits = _mean_of_last(loss), _mean_of_last(shares(curve.value[curve.usable]))
+    lowest = min(float(x.min()) for x in (*([] if _fitted(run) else [train]), loss) if len(x))
+    begins = (float(x[0]) for x in (train, loss) if len(x))
+    n = classes(run) or next(filter(None, (_squashed_classes(first, lowest, last, hits) for first in begins)), None)
+    return None if n is None or lowest < math.log(math.e + n - 1) - 1 - NEAR[0] else End(last, hits, n)
 
 
 def _below(run: Run, twice: float) -> bool:
@@ -188,7 +214,7 @@ def _end(run: Run) -> End | str:
     if hits is others and len(held_out) >= LEAST:  # dropout lifts the one, overfitting the other
         ends.append(_mean_of_last(held_out))
     least, right = min(ends), _mean_of_last(shares(hits))
-    if (n := _classes(run) or _squashed_classes(loss, held_out, least, right)) is None:
+    if (n := _classes(run) or _squashed_classes(float(loss[0]), float(min(held_out, default=math.inf)), least, right)) is None:
         return "the number of classes is not known: config does not say it, and the loss does not begin at ln of a whole number."
     return End(least, right, n)
 
@@ -203,13 +229,13 @@ def _classes(run: Run) -> float | None:
     return float(n) if n > 1 and abs(math.exp(loss[0]) / n - 1) <= WHOLE else None
 
 
-def _squashed_classes(loss: Floats, held_out: Floats, last: float, hits: float) -> float | None:
-    """The classes for which a loss would begin near chance and end where a cross entropy of probabilities does, and that of an
-    evaluation would never be below it; None where there are none."""
+def _squashed_classes(first: float, lowest: float, last: float, hits: float) -> float | None:
+    """The classes for which a loss would begin near chance and end where a cross entropy of probabilities does, and the lowest
+    of an evaluation would not be below it; None where there are none."""
     n = round(math.exp(last + hits) - math.e + 1) if hits > MOSTLY and last + hits < math.log(1 / WHOLE) else 0
-    if n <= 2 or not math.log(n) - BEGUN <= loss[0] <= math.log(n) + WHOLE:
+    if n <= 2 or not math.log(n) - BEGUN <= first <= math.log(n) + WHOLE:
         return None
-    return float(n) if min(held_out, default=math.inf) >= math.log(math.e + n - 1) - 1 - NEAR[0] else None
+    return float(n) if lowest >= math.log(math.e + n - 1) - 1 - NEAR[0] else None
 
 
 def _mean_of_last(x: Floats) -> float:

@@ -125,6 +125,22 @@ def test_the_classes_of_a_loss_of_probabilities_follow_from_its_begin_and_its_en
     assert loss_beside_hits.loss_of_probabilities(s).state == state
 
 
+@pytest.mark.parametrize(
+    ("train", "held_out", "state"),
+    [
+        (TWICE + 1.0, TWICE, SEEN),  # distillation: the training loss adds up another term
+        (TWICE - 0.02, TWICE, SEEN),  # right more often on what was learnt
+        (SURE, TWICE, ABSENT),  # the training loss was lower than probabilities allow: evaluations are too sure
+        (TWICE + 1.0, SMOOTHED, ABSENT),
+    ],
+)
+@pytest.mark.parametrize("config", [{}, CONFIG], ids=["no classes", "classes"])
+def test_the_evaluations_show_it_by_themselves(train: Floats, held_out: Floats, state: str, config: dict[str, int]) -> None:
+    metrics = {"loss.train": train, "loss.eval": np.r_[math.log(10), held_out[1:]], "acc.eval": HITS}
+    told = loss_beside_hits.loss_of_probabilities(Symptoms(run_of(metrics, config=config), ())).state
+    assert told == state or (state == ABSENT and told == CANNOT_TELL)
+
+
 @pytest.mark.parametrize(("hits", "state"), [(0.97, ABSENT), (0.6, SEEN)])
 def test_a_loss_as_low_as_its_hits_allow_need_not_fall(hits: float, state: str) -> None:
     """A log that begins behind the first epoch of an easy task."""
