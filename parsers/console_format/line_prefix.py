@@ -3,7 +3,7 @@
 ``[rank3]:`` torchrun, ``[rank: 3]`` Lightning, ``Rank 3: `` by hand, ``[1,2]<stdout>:`` mpirun, ``[1,mpirank:2,algo-1]<stdout>:`` SageMaker, ``[default0]:`` elastic,
 ``8f0a1b2c [rank=0] || INFO: [123] root:`` Determined, ``(RayTrainWorker pid=12)`` ray; ISO clocks,
 ``20260101-12:00:00``, ``26-01-31 12:00:00 - INFO:`` (ESRGAN),
-glog (``I0101 12:00:00.0``, ``I 0101 12:00:00``), syslog (``Jan 01 12:00:00``), ``01/31 12:00:00`` (detectron2), ``[12:00:00]``, seconds since 1970 (UCX).
+glog (``I0101 12:00:00.0``, ``I 0101 12:00:00``), syslog (``Jan 01 12:00:00``), ``01-Jan-2026 12:00:00`` (its year may be missing), ``01/31 12:00:00`` (detectron2), ``[12:00:00]``, seconds since 1970 (UCX).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ _PREFIX = lazy_re(
     rf"|(?P<short>\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?)(?= - {_LEVEL}\b)"  # ESRGAN and its heirs: the year in two digits
     r"|\[?(?P<glog>[IWEFC] ?\d{4} \d\d:\d\d:\d\d(?:\.\d+)?)(?: +\d+)?(?: +[\w./-]+:\d+)?\]?"
     rf"|(?P<syslog>(?:{'|'.join(_MONTHS)}) [ \d]\d \d\d:\d\d:\d\d)"
+    rf"|\[?(?P<dmy>\d\d?[-/ ](?:{'|'.join(_MONTHS)})(?:[-/ ]\d{{4}})?[ :]\d\d:\d\d:\d\d(?:[.,]\d+)?)(?: [+-]\d{{4}})?\]?(?!\w)"
     r"|\[?(?P<md>\d\d/\d\d(?:/\d{4})? \d\d:\d\d:\d\d)(?: [\w.]+)?\]?:?|\[?(?P<unix>1[4-9]\d{8}\.\d+)\]?(?!\w)"
     r"|\[?(?P<compact>(?:19|20)\d{6}[-_ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?!\w)"
     rf"|\[[\w.-]+\](?= +(?:{_LEVEL}[ :]|\d{{4}}-\d\d-\d\d ))"  # the thread, as Java's Logback and Log4j write it, or the host (ESPnet)
@@ -47,6 +48,7 @@ _PREFIX = lazy_re(
     rf"|-?[A-Za-z_][\w.]*-{_LEVEL}-(?:[A-Za-z_]\w*:)?"  # the same without blanks
     r"|(?:[-|:]|>>)(?=\s))"
 )
+_DAY_FIRST = lazy_re(r"(\d\d?)[-/ ](\w{3})(?:[-/ ](\d{4}))?[ :](.+)")
 
 
 class Where(NamedTuple):
@@ -128,7 +130,7 @@ def prefix(text: str) -> Line:
             line.clock = "iso" + (m["zone"] or "").strip()
         elif kind in {"rank", "process", "mpi", "local"}:
             line.fields.append(Field("rank", "", *m.span(kind)))
-        elif kind in {"glog", "syslog", "md", "day", "unix", "compact", "short"} and not line.clock:
+        elif kind in {"glog", "syslog", "md", "day", "unix", "compact", "short", "dmy"} and not line.clock:
             line.fields.append(Field("time", "", *m.span(kind)))
             line.clock = kind
         seen_mark, pos = True, m.end()
@@ -139,31 +141,38 @@ def prefix(text: str) -> Line:
 _minutes: dict[str, float] = {}
 
 
+def _cut(text: str, kind: str) -> tuple[str, str]:
+    """A clock as "2026-01-31 12:00" and the seconds behind it."""
+    if kind.startswith("iso"):
+        return text[:16], text[17:]
+    if kind == "glog":
+        day = text[1:].lstrip()
+        return f"{NO_YEAR}-{day[:2]}-{day[2:4]} {day[5:10]}", day[11:]
+    if kind == "short":
+        return f"20{text[:14]}", text[15:]
+    if kind == "compact":
+        return f"{text[:4]}-{text[4:6]}-{text[6:8]} {text[9:14]}", text[15:]
+    if kind == "day":
+        return f"1970-01-01 {text[:5]}", text[6:]
+    if kind == "md":
+        said, clock = (text[6:10], text[11:]) if len(text) > 16 else (NO_YEAR, text[6:])
+        return f"{said}-{text[:2]}-{text[3:5]} {clock[:5]}", clock[6:]
+    if kind == "dmy":
+        day, month, said, clock = _DAY_FIRST.fullmatch(text).groups()  # type: ignore[union-attr]  # as _PREFIX found it
+        return f"{said or NO_YEAR}-{_MONTHS.index(month) + 1:02}-{int(day):02} {clock[:5]}", clock[6:]
+    return f"{NO_YEAR}-{_MONTHS.index(text[:3]) + 1:02}-{int(text[4:6]):02} {text[7:12]}", text[13:]
+
+
 def seconds(text: str, kind: str) -> float | None:
     """A line's clock -> seconds since 1970 UTC (a clock without zone is read as UTC); None when it is no date.
 
-    glog (``I0101``), syslog (``Jan 01``) and ``01/01`` name no year: NO_YEAR stands for it. ``12:00:00`` names no
+    glog (``I0101``), syslog (``Jan 01``), ``01/01`` and ``01-Jan`` name no year: NO_YEAR stands for it. ``12:00:00`` names no
     date: it is one of 1970-01-01.
     """
     try:
         if kind == "unix":
             return float(text)
-        if kind.startswith("iso"):
-            minute, rest = text[:16], text[17:]
-        elif kind == "glog":
-            day = text[1:].lstrip()
-            minute, rest = f"{NO_YEAR}-{day[:2]}-{day[2:4]} {day[5:10]}", day[11:]
-        elif kind == "short":
-            minute, rest = f"20{text[:14]}", text[15:]
-        elif kind == "compact":
-            minute, rest = f"{text[:4]}-{text[4:6]}-{text[6:8]} {text[9:14]}", text[15:]
-        elif kind == "day":
-            minute, rest = f"1970-01-01 {text[:5]}", text[6:]
-        elif kind == "md":
-            said, clock = (text[6:10], text[11:]) if len(text) > 16 else (NO_YEAR, text[6:])
-            minute, rest = f"{said}-{text[:2]}-{text[3:5]} {clock[:5]}", clock[6:]
-        else:
-            minute, rest = f"{NO_YEAR}-{_MONTHS.index(text[:3]) + 1:02}-{int(text[4:6]):02} {text[7:12]}", text[13:]
+        minute, rest = _cut(text, kind)
         base = _minutes.get(minute + kind)
         if base is None:
             y, mo, d, h, mi = (int(minute[a:b]) for a, b in ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16)))

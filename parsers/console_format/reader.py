@@ -133,7 +133,7 @@ class Reader:
         f = next((f for f in line.fields if f.role == "time"), None)
         if f is None:
             return None
-        self.zoneless |= line.clock in {"iso", "glog", "syslog", "md", "day", "compact", "short"}
+        self.zoneless |= line.clock in {"iso", "glog", "syslog", "md", "day", "compact", "short", "dmy"}
         return seconds(line.text[f.start : f.end], line.clock)
 
     def _placed(self, event: Event, line: Line) -> Event:

@@ -26,6 +26,7 @@ SETTING = lazy_re(
     r"function|smooth\w{0,30}|lambda|ratio|target|max|min|clip|norm_type|reduction|steps?|size|num|n)$"
 )
 RESULT_FILE = lazy_re(r"(?i)result|metric|summary|eval|score|history|stats|final|best|report|perf|losses|state")
+_OF_DATA = lazy_re(r"(?i)(?:train(?:ing)?|learn|valid(?:ation)?|val|eval(?:uation)?|test|dev)(?:[_-]?\d+)?")
 _SERIES_FILE = lazy_re(r"(?i)metric|history|log|curve|loss")
 
 
@@ -43,7 +44,7 @@ def tables(value: Any, name: str, rest: list[Leaf], stem: str, depth: int = 0) -
     if not isinstance(value, dict) or depth > 20 or not value:
         rest.append((name or stem, value, None))
         return
-    for found in (_sacred(value), _catboost(value), _by_step(value, name or stem), _series(value, name, stem)):
+    for found in (_sacred(value), _catboost(value), _by_data_set(value), _by_step(value, name or stem), _series(value, name, stem)):
         if found is not None:
             rows, others = found
             yield name, rows
@@ -119,6 +120,18 @@ def _catboost(value: dict[str, Any]) -> Found | None:
             row |= {f"{data}/{n}": v for n, v in zip(of, x, strict=False)} if isinstance(x, list) else {}
         found.append(row)
     return found, {k: v for k, v in value.items() if k not in ("meta", "iterations")} | {"parameters": meta.get("parameters")}
+
+
+def _by_data_set(value: dict[str, Any]) -> Found | None:
+    """{"train": {"rmse": [...]}, "valid_0": {"rmse": [...]}}: what boosted trees kept of their rounds (``evals_result`` of XGBoost and LightGBM)."""
+    lists = {f"{data}/{name}": x for data, of in value.items() if isinstance(of, dict) for name, x in of.items()}
+    if not lists or not all(map(_OF_DATA.fullmatch, value)) or not all(isinstance(of, dict) for of in value.values()):
+        return None
+    if not all(isinstance(x, list) and len(x) > 1 and all(as_number(v) is not None for v in x) for x in lists.values()):
+        return None
+    if len({len(x) for x in lists.values()}) > 1:
+        return None
+    return [{"step": i, **dict(zip(lists, row, strict=True))} for i, row in enumerate(zip(*lists.values(), strict=True))], {}
 
 
 def _by_step(value: dict[str, Any], name: str) -> Found | None:

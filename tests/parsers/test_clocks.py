@@ -21,6 +21,7 @@ Clock = Callable[[datetime], str]
 LAUNCH = datetime(2024, 3, 5, 10, 0, 0, tzinfo=UTC)
 GLOG: Clock = lambda t: f"I{t:%m%d %H:%M:%S.%f} 123 train.py:7] "  # noqa: E731
 SYSLOG: Clock = lambda t: f"{t:%b %d %H:%M:%S} node1 "  # noqa: E731
+DAY_FIRST: Clock = lambda t: f"{t:%d-%b %H:%M:%S} "  # noqa: E731
 DETECTRON: Clock = lambda t: f"[{t:%m/%d %H:%M:%S} d2.utils.events]: "  # noqa: E731
 TIME_OF_DAY: Clock = lambda t: f"[{t:%H:%M:%S}] "  # noqa: E731
 ZONELESS: Clock = lambda t: f"{t:%Y-%m-%d %H:%M:%S} INFO "  # noqa: E731
@@ -53,7 +54,7 @@ def times(run: Run, source: str) -> NDArray[np.float64]:
     return np.array([r["time"] for r in table if r["source"] == source and r["step"] is not None])
 
 
-@pytest.mark.parametrize("clock", [GLOG, SYSLOG, DETECTRON, TIME_OF_DAY])
+@pytest.mark.parametrize("clock", [GLOG, SYSLOG, DAY_FIRST, DETECTRON, TIME_OF_DAY])
 def test_a_clock_alone_is_relative(tmp_path: Path, clock: Clock) -> None:
     run = read(log(tmp_path / "r" / "train.log", clock).parent)
     found = times(run, "train.log")
@@ -65,7 +66,7 @@ def test_a_clock_alone_is_relative(tmp_path: Path, clock: Clock) -> None:
     assert [a["started"] for a in case["run"]["attempts"]] == [None] and case["timeline"]["clock"] == []
 
 
-@pytest.mark.parametrize("clock", [GLOG, SYSLOG, DETECTRON, TIME_OF_DAY])
+@pytest.mark.parametrize("clock", [GLOG, SYSLOG, DAY_FIRST, DETECTRON, TIME_OF_DAY])
 @pytest.mark.parametrize("beside", ["metrics.jsonl", "stamp", "config.yaml"])
 def test_a_dated_clock_of_the_folder_tells_the_year(tmp_path: Path, clock: Clock, beside: str) -> None:
     name = "train_20240305-100000.log" if beside == "stamp" else "train.log"

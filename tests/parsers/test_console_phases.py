@@ -77,6 +77,8 @@ def test_names_that_stand_before_a_step_or_between_marks(text: str, place: dict[
         ("2026-01-02 12:00:01,250 - logs\\run.log - INFO - loss 1", "loss 1"),
         ("2026-01-02 12:00:01,250 -my_app-INFO-train:loss 1", "loss 1"),
         ("20260102-12:00:01 loss 1", "loss 1"),
+        ("[02/Jan/2026 12:00:01] INFO loss 1", "loss 1"),
+        ("02-Januar 12:00:01 loss 1", "02-Januar 12:00:01 loss 1"),
         ("[main] loss 1", "[main] loss 1"),
         ("20260102 loss 1", "20260102 loss 1"),
     ],
@@ -86,7 +88,7 @@ def test_what_stands_before_a_message(text: str, body: str) -> None:
 
 
 def test_a_clock_without_dashes() -> None:
-    assert seconds("20260102-12:00:01", "compact") == seconds("2026-01-02 12:00:01", "iso")
+    assert seconds("20260102-12:00:01", "compact") == seconds("2026-01-02 12:00:01", "iso") == seconds("2-Jan-2026 12:00:01", "dmy")
 
 
 def test_a_loss_at_a_step_is_no_setting(tmp_path: Path) -> None:

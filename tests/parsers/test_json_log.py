@@ -66,6 +66,18 @@ def test_catboost_names_the_columns_of_its_rows_above_them(tmp_path: Path) -> No
     assert not any(t.startswith("train/") for _, t, _ in points(other))
 
 
+def test_rounds_of_boosted_trees_are_kept_by_data_set(tmp_path: Path) -> None:
+    rounds = {"train": {"ndcg@5": [0.25, 0.5]}, "valid_0": {"ndcg@5": [0.125, 0.25]}}
+    assert points(read(tmp_path / "evals_result.json", rounds)) == {
+        (i, f"{data}/ndcg@5", x) for data, of in rounds.items() for i, x in enumerate(of["ndcg@5"])
+    }
+    for other in (
+        {"adam": {"betas": [0.9, 0.95]}, "train": {"size": [3, 4]}},
+        {"train": {"crop": [224, 224]}, "test": {"crop": [8, 8, 8]}},
+    ):
+        assert not read(tmp_path / "evals_result.json", other).metrics
+
+
 @pytest.mark.parametrize(
     "text", ['{"betas": [0.9, 0.95], "lr": 0.1}\nstep 1 loss 2.5\nstep 2 loss 2.4\n', '[{"lr": 0.1}]\nstep 1 loss 2.5\n']
 )
