@@ -93,7 +93,7 @@ def _attempts(cut: list[Segment], formats: dict[str, str]) -> list[Attempt]:
         if match is None and found and _sparse(s):  # a row or two beside the log: a summary, a first evaluation
             match = min(found, key=lambda a: _apart(joined(x.span for x in a), s.span))
         found.append([s]) if match is None else match.append(s)
-    told = len(found) or len(_of(cut, max(cut, key=lambda s: s.rows).source))
+    told = len(found) or max(len(_of(cut, s.source)) for s in cut)
     for s in (s for s in cut if not s.span.times):
         kin = _of(cut, s.source)
         if len(kin) < told:
@@ -170,7 +170,8 @@ def _fill(name: str, table: pa.Table, by_source: dict[str, list[Segment]], spans
             of_row = np.searchsorted(starts, arrow.filled(table["at"].slice(first, last - first), -1), side="right") - 1
             attempt[first:last] = np.array([p.attempt for p in parts], np.int32)[of_row]
         elif parts and "step" in table.column_names:
-            attempt[first:last] = _deal(table["step"].slice(first, last - first).to_pylist(), spans)
+            steps, places = (table[c].slice(first, last - first).to_pylist() for c in ("step", "at"))
+            attempt[first:last] = _deal(steps, places, spans)
         elif name == "config" and not parts:
             attempt[first:last] = _told_by_each(table["key"].slice(first, last - first).to_pylist(), len(spans))
         else:
@@ -189,17 +190,30 @@ def _told_by_each(keys: list[str], launches: int) -> NDArray[np.int32]:
     return np.repeat(np.arange(launches, dtype=np.int32), told)
 
 
-def _deal(steps: list[int | None], spans: list[Span]) -> list[int]:
-    """Attempts of a sparse file's rows: the next one begins where a step is behind the present one, or comes again."""
+def _deal(steps: list[int | None], places: list[int | None], spans: list[Span]) -> list[int]:
+    """Attempts of the rows of a file that saw fewer attempts than others did: the next one begins where a step is behind the present one, or
+    comes again. Where none ever does although the file reaches the last one, it keeps what survived, as trainer_state.json does:
+    an attempt ends where the next one begins. What stands at no place, as the total of a document, is of the last one."""
+    placed = [step for step, at in zip(steps, places, strict=True) if step is not None and at is not None]
+    survived = placed == sorted(placed) and bool(placed) and placed[-1] > max((span.last for span in spans[:-1]), default=0)
     found, attempt, last = [], 0, None
-    for step in steps:
+    for step, at in zip(steps, places, strict=True):
+        if at is None:
+            found.append(len(spans) - 1)
+            continue
         if step is not None:
             back = last is not None and step < last
-            while attempt + 1 < len(spans) and (back or step > max(spans[attempt].last, spans[attempt + 1].first - 1)):
+            while attempt + 1 < len(spans) and (back or step > _end(spans, attempt, survived)):
                 attempt, back = attempt + 1, False
             last = step
         found.append(attempt)
     return found
+
+
+def _end(spans: list[Span], attempt: int, survived: bool) -> int:
+    """The last step of an attempt that a file can still have rows of."""
+    following = spans[attempt + 1].first - 1
+    return following if survived else max(spans[attempt].last, following)
 
 
 def _by_step_or_time(table: pa.Table, rows: NDArray[np.int64], spans: list[Span]) -> NDArray[np.int32]:

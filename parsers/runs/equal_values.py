@@ -35,11 +35,11 @@ def equal_share(a: Points, b: Points) -> float | None:
 
 
 def same_stretch(a: Points, b: Points) -> bool:
-    """Do both cover the same steps with the same values? A prefix alone may be another run of the same seed, and a stretch that
-    begins later work that was done again."""
+    """Do both cover the same steps with the same values, up to an interval at which one of them logs? A prefix alone may be another run of the
+    same seed, and a stretch that begins later work that was done again."""
     if min(len(a[0]), len(b[0])) < _FEW:
         return False
-    reach = _ENDS * max(np.ptp(a[0]), np.ptp(b[0]))
+    reach = max(max(_ENDS * np.ptp(steps), np.median(np.diff(steps))) for steps, _ in (a, b))
     if abs(a[0].min() - b[0].min()) > reach or abs(a[0].max() - b[0].max()) > reach:
         return False
     return (equal_share(a, b) or 0.0) >= ENOUGH
