@@ -38,7 +38,7 @@ KNOWN = {
                    "metrics/train/LanguageCrossEntropy", "cross_entropy", "cross_entropy_1", "loss_1", "train/nll",
                    "trl", "train/ce", "ce_train", "learning/loss", "Train/Samples/train_loss", "metrics.dpo_loss", "running_loss",
                    "learners/default_policy/total_loss", "\x1b[31mloss\x1b[0m", "smoothed_train_loss", "bce_loss"],
-    "loss.eval": ["ce_val", "bce/test", "val_loss", "val/loss", "valLoss", "valid_loss", "loss/valid", "Loss/test", "eval_loss", "eval/loss",
+    "loss.eval": ["ce_val", "val_loss", "val/loss", "valLoss", "valid_loss", "loss/valid", "Loss/test", "eval_loss", "eval/loss",
                   "validation_loss", "lm loss validation", "dev_loss", "loss/val", "tel", "test loss", "valloss",
                   "validation_metrics/loss", "eval/lm/pile-validation/CE loss", "val_loss/dataloader_idx_1",
                   "epoch_val_loss", "eval/avg_loss", "heldout/loss"],
