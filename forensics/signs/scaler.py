@@ -64,14 +64,15 @@ def scale_healthy(s: Symptoms) -> Sign:
 
 
 def overflows_to_the_end(s: Symptoms) -> Sign:
-    """Under a loss scale, nearly every report from the first tenth of the run to its end has an infinite gradient norm, or nearly all updates were
-    skipped; under a scale that never moves, every second one. A dynamic scale that begins too high overflows some ten times, and then fits."""
+    """Nearly all updates from the first tenth of the run to its end were skipped, or under a loss scale nearly every report has an infinite gradient
+    norm; under a scale that never moves, every second one. A dynamic scale that begins too high overflows some ten times, and then fits."""
     norm, skips = series(s.run, "grad.norm"), series(s.run, "skip.count")
-    if not not_finite.routine(s.run):
-        return does_not_arise("neither config nor log has a loss scale that could overflow.")
-    told = (
-        [(norm, (~np.isfinite(norm.value)).astype(float), 1, "reports have a gradient norm that is not finite")] if norm is not None else []
-    )
+    scaled = not_finite.routine(s.run)
+    if not scaled and (skips is None or settings.precision(s.run) in ("bf16", "fp32")):
+        return does_not_arise("neither config nor log has a loss scale that could overflow, and no skipped updates were counted.")
+    told = []
+    if norm is not None and scaled:
+        told = [(norm, (~np.isfinite(norm.value)).astype(float), 1, "reports have a gradient norm that is not finite")]
     if skips is not None and (shares := _skipped(s.run, skips)) is not None:
         told += [(skips, shares, skips.interval, "updates were skipped")]
     long = [t for t in told if int(t[0].alive.sum()) >= LONG]
@@ -93,16 +94,21 @@ def _skipped(run: Run, skips: Series) -> Floats | None:
     """The share of the updates that were skipped since the report before; None where the count does not tell. It is counted anew in each report, or
     up; where only lines of skipped updates have it, it tells nothing of the time behind them."""
     x, step = skips.value, skips.step
-    if not len(x) or skips.interval <= 1 or not np.isfinite(x).all():
+    if not len(x) or not np.isfinite(x).all():
         return None
     if (x <= skips.interval).all():
-        return np.asarray(x / skips.interval)
+        of_each = skips.interval > 1 or len(x) >= NEARLY_ALL * (step[-1] - step[0] + 1)
+        return np.asarray(x / skips.interval) if of_each and _reaches(run, skips) else None
     each, steps = np.diff(x), np.diff(step)
     if (each < 0).any() or (steps <= 0).any() or (each > steps).any():
         return None
+    return np.append(min(x[0] / skips.interval, 1.0), each / steps) if _reaches(run, skips) else None
+
+
+def _reaches(run: Run, skips: Series) -> bool:
+    """Whether the count was logged to the end of the training."""
     loss = series(run, "loss.train")
-    reaches = loss is None or not len(loss) or step[-1] >= loss.step[-1] - SEARCH * (loss.step[-1] - loss.step[0])
-    return np.append(min(x[0] / skips.interval, 1.0), each / steps) if reaches else None
+    return loss is None or not len(loss) or bool(skips.step[-1] >= loss.step[-1] - SEARCH * (loss.step[-1] - loss.step[0]))
 
 
 def _moves(run: Run, state: Callable[..., Sign]) -> Sign:

@@ -47,6 +47,7 @@ SEARCHES = np.where(np.arange(N) < 8, np.inf, 1.0)
         ({"grad.norm": np.full(12, np.inf)}, {"fp16": True}, "cannot tell"),  # stopped while the scale was looked for
         ({"skip.count": np.minimum(np.arange(N) * 10, 310.0)}, {"fp16": True}, "absent"),  # counted up, and at an end
         ({"skip.count": np.arange(N) * 10.0 + 10}, {"fp16": True}, "seen"),
+        ({"skip.count": np.arange(N) * 10.0 + 10}, {}, "seen"),  # the program says so itself, whatever its scale
         ({"skip.count": np.arange(N) * 10.0 + 10}, {"bf16": True}, "cannot tell"),
         ({"skip.count": np.arange(N) * 10.0 % 500}, {"fp16": True}, "cannot tell"),  # counts something else
     ],
@@ -55,6 +56,12 @@ def test_overflows_that_do_not_end(metrics: dict[str, np.ndarray], config: dict[
     run = run_of({"loss.train": noisy(N, 0.01)[: len(next(iter(metrics.values())))]} | metrics, interval=10, config=config)
     found = scaler.overflows_to_the_end(Symptoms(run, ()))
     assert found.state == state, found.text
+
+
+@pytest.mark.parametrize(("told", "state"), [(1.0, "seen"), (0.0, "absent")])
+def test_each_update_says_whether_it_overflowed(told: float, state: str) -> None:
+    run = run_of({"loss.train": noisy(N, 0.01), "skip.count": np.full(N, told)}, config={"fp16": True})
+    assert scaler.overflows_to_the_end(Symptoms(run, ())).state == state
 
 
 @pytest.mark.parametrize(("tag", "told"), [("lg_loss_scale", [True]), ("loss_scale", [])])

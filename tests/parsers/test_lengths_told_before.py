@@ -51,7 +51,8 @@ def test_errors_of_a_job_whose_number_the_suffix_leaves_out(tmp_path: Path) -> N
     assert not console.claims(tmp_path / "SOAP_11.o", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\0\0\0" * 9)
 
 
-def test_a_guard_that_skips_is_no_death() -> None:
-    event = {"level": "error", "kind": "nonfinite", "text": "NaN loss detected at step 816! Skipping step"}
+@pytest.mark.parametrize("text", ["NaN loss detected at step 816! Skipping step", "NaN or Inf found in input tensor."])
+def test_a_guard_that_skips_and_a_logger_that_warns_are_no_death(text: str) -> None:
+    event = {"level": "error", "kind": "nonfinite", "text": text}
     assert fatal_lines.kind(event) is None
     assert fatal_lines.kind(event | {"text": "NaN loss detected at step 816!"}) == "exception"
