@@ -70,7 +70,7 @@ def detect(run: Run) -> Iterator[Finding]:
     found = False
     losses = [name for name in LOSSES if series(run, name) and (name.startswith("loss") or not series(run, f"loss{name[3:]}"))]
     watched = [by_rank(run, name) for name in losses] or [[s] for name in ("loss.aux", *RISING) for s in parts(run, name)]
-    for ranks in (*watched, by_rank(run, "grad.norm")):
+    for ranks in (*watched, *(by_rank(run, name) for name in ("rl.loss_policy", "rl.loss_value", "grad.norm"))):
         sick = [(s, bad) for s in ranks if len(bad := _computed(s))]
         if sick:
             found = True

@@ -14,7 +14,7 @@ EFFECTS = {
     "values_drown_policy": "rl.loss_value",
     "values_beyond_returns": "rl.loss_value",
 }  # symptoms of their own, for which there is no detector
-VALUES = r"(^|[ /])((values?|v|q( ?f)?( \d)?)( values?)? (mean|avg|estimate)|(mean|avg) (values?|v|q( ?f)?( \d)?))$"
+VALUES = r"(^|[ /])((values?|v|q( ?f)?( \d)?)( values?)?[ /](mean|avg|estimate)|(mean|avg) (values?|v|q( ?f)?( \d)?))$"
 
 LEAST = 10  # bound: values whose median five odd ones do not move
 BEYOND = 10.0  # unit: an order of magnitude; rewards of one sign make no discounted return larger than the sum that is logged
