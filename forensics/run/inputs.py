@@ -79,9 +79,11 @@ def _is_negated(s: Series) -> bool:
 
 
 def _may_be_hits(run: Run, s: Series) -> bool:
-    """Whether what only names its set rises as shares or per cent do, of the set beside it, too."""
+    """Whether what only names its set rises as shares or per cent do, of the set beside it, too, and no accuracy was logged under its own name."""
     values, other = s.value[surviving(s)], series(run, "loss.eval")
     if not objectives.is_nameless(s.tag) or not len(values) or values.min() < 0:
+        return False
+    if any((hits := series(run, name)) is not None and not objectives.is_nameless(hits.tag) for name in ("acc.train", "acc.eval")):
         return False
     beside = other.value[surviving(other)] if other is not None and objectives.is_nameless(other.tag) else values[:0]
     return bool(values[-1] > values[0] and max(values.max(), beside.max(initial=0)) <= (1 if values[0] <= 1 else 100))

@@ -45,7 +45,7 @@ EFFECTS = {
     "rewards_exactly_zero_loss_ln2": "pref.margin",
     "reference_moves_along": "pref.margin",
 }  # symptoms of their own, for which there is no detector
-DIVERSITY = r"\b(diversity|div|pairwise (distance|dist|lpips)|distinct|coverage)\b(?!.*\bloss)"
+DIVERSITY = r"\b(diversity|div|pairwise (distance|dist|lpips)|distinct|(mode|class|sample)s? coverage)\b(?!.*\bloss)"
 A_WEIGHT = r"(w|weight|coef|coeff|factor|beta|lambda|scale|anneal(ing)?)"
 KL_TERM = rf"^(?!.*\b(w|weight|lambda|beta) (kl|kld)\b).*\b(kl|kld|kldiv|kl div(ergence)?)\b(?!.*\b{A_WEIGHT}\b)"
 RECONSTRUCTION = r"\b(recon|reconstruction|rec|nll|mse|bce)\b"

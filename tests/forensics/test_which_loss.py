@@ -77,6 +77,12 @@ def test_sets_without_a_metric_are_losses_unless_they_rise_as_hits_do(first: flo
             inputs.loss_of(r)
 
 
+def test_sets_beside_a_named_accuracy_are_losses_though_they_rise(tmp_path: Path) -> None:
+    rising = [2.0 + i for i in range(30)]
+    (tmp_path / "out.log").write_text("".join(f"epoch {i} train {v:.4f} val {1.02 * v:.4f} acc 0.1{i}\n" for i, v in enumerate(rising)))
+    assert inputs.loss_of(forensics.read(str(tmp_path))).tag == "train"
+
+
 def test_a_set_alone_is_no_loss(tmp_path: Path) -> None:
     (tmp_path / "out.log").write_text("".join(f"step {i} train: {2.3 / (i + 1)} pixels: {i}.5\n" for i in range(30)))
     assert series(forensics.read(str(tmp_path)), "loss.train") is None

@@ -133,6 +133,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (O.samples_alike, "seen", {"other/samples/diversity": FADES}, {}),
     (O.samples_alike, "absent", {"other/samples/diversity": ONE}, {}),
     (O.samples_alike, "cannot tell", {"loss.train": FADES}, {}),
+    (O.samples_alike, "seen", {"other/mode coverage": FADES}, {}),
+    (O.samples_alike, "cannot tell", {"other/val coverage80": FADES}, {}),  # of intervals that a forecast gives
     (O.kl_term_vanished, "seen", {"other/kl_loss": 5 * FADES, "other/recon_loss": ONE}, {}),
     (O.kl_term_vanished, "absent", {"other/kl_loss": 5 * ONE}, {}),
     (O.kl_term_vanished, "seen", {"other/kl_loss": 0.01 * ONE, "other/recon_loss": 30 * ONE}, {}),
