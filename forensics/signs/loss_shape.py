@@ -14,10 +14,12 @@ from forensics.run.evaluations import improves_after
 from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Floats
 from forensics.run.trouble import trouble
-from forensics.run.usable_values import BEGINNING, begins_late, first_level, lacking, last_level, scatter, usable
+from forensics.run.usable_values import BEGINNING, begins_late, first_level, lacking, last_level, metric, scatter, usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from forensics.spikes.selected import LEAST, with_turns
+from parsers.lazy_regex import lazy_re
 
+_LIKELIHOOD = lazy_re(r"(?i)nll|likelihood|elbo|log_?p|bpd|bits")  # of a density: it may be negative, and falls all the same
 EFFECTS = {"loss_ends_above_start": "loss.train"}  # symptoms of their own, for which there is no detector
 
 LONG_MOMENTUM = 0.95  # unit: steps of twenty times the rate; 0.9 is the default of papers and of Adam (arXiv 1412.6980)
@@ -66,7 +68,14 @@ def loss_ends_above_start(s: Symptoms) -> Sign:
         return cannot_tell(why)
     step, x = usable(s.run)
     first, last = first_level(x), last_level(x)
-    if len(x) < SCATTERED:  # too few to measure their scatter: all the last above all the first is chance once in 20
+    judged = metric(s.run)
+    if judged is not None and first < 0 and not _LIKELIHOOD.search(judged.tag):
+        return does_not_arise(
+            f"{judged.tag} begins at {first:.3g}: below zero a loss that is no likelihood does not say which way it is to go."
+        )
+    if judged is not None and judged.name == "loss.eval":  # grows by answers that are too sure while more of them are right
+        above = last > first + (divergence.CLIMB - 1) * abs(first)
+    elif len(x) < SCATTERED:  # too few to measure their scatter: all the last above all the first is chance once in 20
         above = float(x[-BEGINNING:].min() - x[:BEGINNING].max()) > (divergence.CLIMB - 1) * abs(first)
     else:
         above = last > first + max(scatter(x), plateau.LEAST_FALL * abs(first))  # less is a loss that stands still

@@ -48,6 +48,7 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Floats, Mapping[str, Any]]] =
     (loss_shape.loss_ends_above_start, "absent", FLAT, {}),
     (loss_shape.loss_ends_above_start, "seen", np.array([1.8, 0.7, 0.3, 7.5, 11.0, 10.8, 10.8, 10.7]), {}),  # of eight epochs
     (loss_shape.loss_ends_above_start, "absent", np.array([1.8, 0.7, 0.3, 0.5, 0.9, 1.0, 1.1, 1.2]), {}),
+    (loss_shape.loss_ends_above_start, "cannot tell", CLIMBS - 5, {}),  # below zero nothing says that a loss is to fall
     (loss_shape.loss_settles_elsewhere, "seen", JUMPS, {}),
     (loss_shape.loss_settles_elsewhere, "absent", CLIMBS, {}),
     (loss_shape.loss_settles_elsewhere, "cannot tell", FALLS, {}),
@@ -100,6 +101,14 @@ def test_what_the_loss_shows(sign: Callable[[Symptoms], Sign], state: str, x: Fl
     found = sign(symptoms(x, **more))
     assert found.state == state, found.text
     assert found.text.endswith(".") and (state != "seen" or {"first", "last"} <= found.numbers.keys())
+
+
+@pytest.mark.parametrize(("end", "state"), [(2.2, "absent"), (2.8, "seen")])
+def test_an_evaluation_loss_may_rise_a_little(end: float, state: str) -> None:
+    """Answers that are too sure cost more, though more of them are right."""
+    s = Symptoms(run_of({"loss.eval": np.linspace(2.0, end, 20)}), ())
+    assert loss_shape.loss_ends_above_start(s).state == state
+    assert loss_shape.loss_ends_above_start(Symptoms(run_of({"loss.train": np.linspace(2.0, end, 20)}), ())).state == "seen"
 
 
 def test_a_run_trained_well_before_its_trouble_only_where_the_rate_tells() -> None:
