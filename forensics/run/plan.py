@@ -133,7 +133,7 @@ def _told_steps(run: Run) -> Iterator[Plan]:
     yield from _logged_totals(run)
     yield from _no_time_left(run)
     for what in ("max_steps", "environment_steps") if _counts_environment_steps(run) else ("max_steps",):
-        slack = _PAST_ROUNDS if what == "environment_steps" and _rewarded(run) else _PAST
+        slack = _PAST_ROUNDS if what == "environment_steps" and rewarded(run) else _PAST
         counts = ((_whole(s), s) for s in _of_launch(run, what))
         yield from (Plan(n, "step", f"the setting {s.key}", s.where, slack=slack) for n, s in counts if n is not None)
 
@@ -200,7 +200,7 @@ def _counts_environment_steps(run: Run) -> bool:
     return True
 
 
-def _rewarded(run: Run) -> bool:
+def rewarded(run: Run) -> bool:
     """Does the run log rewards or episodes? In other runs a number of timesteps may be one of a diffusion process."""
     return any(n.startswith("rl.") for n in arrow.distinct(run.tables["metrics"]["name"]))
 

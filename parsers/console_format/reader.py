@@ -18,6 +18,8 @@ from parsers.runs.process_lines import LAUNCH
 from parsers.tables import Gap, Rows
 
 MAX_SEGMENT = 20_000  # characters
+# unit: Python prints a double by 17 digits at most; behind the 16th nothing is lost that is ever seen
+_IN_FULL = lazy_re(r"-?0?\.?0*+(?:\d\.?){16,24}(?:e[-+]\d\d)?")
 LABEL = lazy_re(r"\s*(\d{1,5}):(?: |$)")  # srun -l: the task that wrote the line; a blank follows, and no minutes of a clock
 _BAR_AND_MORE = lazy_re(r"(.*?\d%\|[^|]*\| *[\d.kM]+/[\d.kM]+ \[[^\[\]]*+\])([A-Za-z{\[*].*)", re.DOTALL)
 _CARETS = lazy_re(r"(\s*[~^]{3,})([^\s~^].*)", re.DOTALL)
@@ -123,9 +125,10 @@ class Reader:
         return bool(curves)
 
     def _tear(self, line: Line, n: int) -> None:
+        """Leaves the number out that ends the text: it may have lost digits, unless it has all that a double is printed with."""
         end = len(line.text.rstrip())
         for i, f in enumerate(line.fields):
-            if f.end == end and f.role not in {"skip", "time", "rank"}:
+            if f.end == end and f.role not in {"skip", "time", "rank"} and not _IN_FULL.fullmatch(line.text, f.start, f.end):
                 line.fields[i] = f._replace(role="skip")
                 self.gaps.append(Gap(f"line {n}", "breaks off here; the last number may be cut and was left out", 1))
 

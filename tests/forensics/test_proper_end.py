@@ -218,6 +218,28 @@ def test_a_round_step_looks_finished_where_a_cut_would_seldom_fall_there(tmp_pat
         assert found.how == "guess" and found.says.startswith(says)
 
 
+@pytest.mark.parametrize(("rewarded", "rounds", "kind"), [(True, 489, "finished"), (True, 470, "unknown"), (False, 489, "unknown")])
+def test_rollouts_go_past_the_round_step_that_was_planned(tmp_path: Path, rewarded: bool, rounds: int, kind: str) -> None:
+    name = "rollout/ep_rew_mean" if rewarded else "val_acc"
+    rows = [{"step": 2048 * i, "train/loss": 2 - i / 300, name: i / 500} for i in range(1, rounds + 1)]
+    assert how_it_ended.ending(read(jsonl(tmp_path / "r", rows))).kind == kind
+
+
+@pytest.mark.parametrize(("epochs", "evaluated", "kind"), [(4, (4,), "finished"), (4, (2, 4), "unknown"), (1, (1,), "unknown"), (4, (3,), "unknown")])
+def test_one_evaluation_behind_all_epochs_closes_them(tmp_path: Path, epochs: int, evaluated: tuple[int, ...], kind: str) -> None:
+    lines = [f"Epoch {i}: Average Training Loss = {0.7 - i / 100}\n" + "Validation Accuracy: 0.5443\n" * (i in evaluated) for i in range(1, epochs + 1)]
+    (tmp_path / "train.out").write_text("".join(lines))
+    assert how_it_ended.ending(read(tmp_path)).kind == kind
+
+
+@pytest.mark.parametrize(("last", "kind"), [("3.204280902042788", "finished"), ("0.03204280902042788", "finished"), ("3.20428", "unknown")])
+def test_a_last_number_in_full_is_not_cut(tmp_path: Path, last: str, kind: str) -> None:
+    lines = "".join(f"Epoch  {i} Train Loss:  {5 - i / 70}\n" for i in range(99))
+    (tmp_path / "train.out").write_text(f"{lines}Epoch  99 Train Loss:  {last}")
+    run = read(tmp_path)
+    assert how_it_ended.ending(run).kind == kind and bool(run.gaps) == (kind == "unknown")
+
+
 def test_a_trainers_summary_closes_a_log_without_a_step(tmp_path: Path) -> None:
     said = {"train_runtime": 9.3, "train_samples_per_second": 0.8, "train_steps_per_second": 0.8, "train_loss": 1.5, "epoch": 1.0}
     (tmp_path / "train.out").write_text(f"Training adapter\n{said}\n")
