@@ -17,6 +17,11 @@ _BAR_OF_EPOCH = lazy_re(
     r"[^|%]*?(?:^|[\s\]])(\d{1,9})/(\d{1,9}):? {1,9}\d{1,3}%\|[^|]*+\| {0,9}(\d{1,9})/(\d{1,9}) \["
 )  # tqdm's description: [fold_0] 001/200:  25%|##   | 1/4 [
 
+_BEST_WAS = lazy_re(
+    r"(?i)\b(?:(?:new|current|overall) )?(?:best|highest|lowest|max|min|maximum|minimum)\b[^|;]{1,120}?\b(?:at|in|from|@)(?: the)? (?:epoch|step|iter\w*)[ :=#]{0,3}$"
+)
+_NEW = lazy_re(r"(?i)\bnew\b|\bimproved\b")
+
 
 def put_places(line: Line, body: str, found: Mapping[str, int]) -> None:
     """Gives such numbers their roles; ``found``: what words already say of the place."""
@@ -35,6 +40,14 @@ def put_places(line: Line, body: str, found: Mapping[str, int]) -> None:
         bare = [f for f in line.fields if f.start in (line.body + m.start(1), line.body + m.start(2)) and f.role == "skip" and not f.tag]
         if len(bare) == 2:
             _placed(line, m, ("epoch", "epochs", "it", "total"))
+    _leave_out_the_best(line, body)
+
+
+def _leave_out_the_best(line: Line, body: str) -> None:
+    """``current best dsc: 0.91 at epoch: 39`` tells where the best was, whatever epoch it is now; a new best is of now."""
+    for i, f in enumerate(line.fields):
+        if f.role in ("epoch", "step") and (m := _BEST_WAS.search(body, 0, f.start - line.body)) is not None and not _NEW.search(m[0]):
+            line.fields[i] = f._replace(role="skip")
 
 
 def _placed(line: Line, m: re.Match[str], roles: tuple[str, ...]) -> None:

@@ -19,7 +19,8 @@ _N = r"(?<![\d,.])(\d[\d,]*+)"
 _STEPS = r"(?:steps|iterations|iters|updates)"
 _HINT = lazy_re(r"(?i)epoch|iteration|micro|generation batches|steps|iters|kit/|Mit/")
 _SAID = (
-    (TOTAL, lazy_re(rf"(?i)\btotal (?:number of )?(?:train(?:ing)? |optimi[sz]ation |optimi[sz]er )?{_STEPS}\s*+(?:(?:is|=|:|->)\s*+)?{_N}\b(?!\s*+/)")),
+    (TOTAL, lazy_re(rf"(?i)\btotal (?:number of )?(?:train(?:ing)? |optimi[sz]ation |optimi[sz]er )?{_STEPS}\s*+(?:(?:is|=|:|->)\s*+)?{_N}\b(?!\s*+/|(?: {_STEPS})? (?:completed|done)\b)")),
+    (REACHED, lazy_re(rf"(?i)\btotal (?:number of )?(?:\w{{3,20}} )?{_STEPS}\W{{1,3}}{_N} {_STEPS} (?:completed|done)\b")),
     (TOTAL, lazy_re(rf"(?i)= ?{_N} total (?:{_STEPS}|batches)\b")),
     (TOTAL, lazy_re(rf"(?i)\b{_N} max(?:imum)? {_STEPS}\b")),
     (TOTAL, lazy_re(rf"(?i)\btrain(?:ing)? for {_N} {_STEPS}\b")),

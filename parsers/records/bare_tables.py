@@ -109,9 +109,10 @@ def is_measured(path: Path, lines: Sequence[str]) -> bool:
     rows = [[cell(c) for c in _PARTS.split(line.strip())] for line in lines]
     if not all(isinstance(c, float) for row in rows for c in row):
         return False
-    rows = [*takewhile(lambda row: len(row) == len(rows[0]), rows)]  # the next launch may log other columns
-    if len(rows) < _LEAST:
-        return False
-    columns = list(zip(*rows, strict=True))
+    alike = [*takewhile(lambda row: len(row) == len(rows[0]), rows)]
+    columns = list(zip(*alike, strict=True))
     counting = counters(columns)
-    return len(columns) - counting in ((1,) if not counting else (1, 2, 3)) and bool(tags_of(path, columns[counting:]))
+    measured = columns[counting:]
+    if len(measured) == 1:
+        return len(alike) == len(rows) and bool(tag_of(path))
+    return len(alike) >= _LEAST and counting > 0 and bool(tags_of(path, measured))  # the next launch may log other columns

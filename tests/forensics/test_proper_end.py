@@ -36,6 +36,7 @@ def jsonl(folder: Path, rows: list[dict[str, Any]]) -> Path:
         ("EarlyStopping: no improvement in 5 epochs\nsaved out.pt\n", "early"),
         ("| End of training | test loss 4.93 | test ppl 138.31\n", "said"),
         ("training Res18 finished\n", "said"),
+        ("Total Execution Time: 415.10 seconds\n", "said"),
         ("2026-03-04 05:06:07,000 - vae - INFO - finished\n", "said"),
     ],
 )

@@ -173,6 +173,13 @@ def test_a_count_above_its_values_is_their_step(tmp_path: Path, word: str) -> No
     assert found["best fit"] == [(i, i + 0.25) for i in (2, 3, 4)]  # the first may have headed settings
 
 
+@pytest.mark.parametrize(("mark", "steps"), [("-" * 40, [1000, 2000, 3000]), ("", [None, 2000, 3000])])
+def test_an_iteration_in_a_drawn_line_is_that_of_what_stands_below(tmp_path: Path, mark: str, steps: list[int | None]) -> None:
+    """Alone it may be a setting, until it rises."""
+    text = "".join(f"{mark}Iteration: {i}000{mark}\nLoss: {1 / i:.3e} Loss_u: 0.5\n" for i in (1, 2, 3))
+    assert [step for step, _ in series(tmp_path, text)["Loss"]] == steps
+
+
 @pytest.mark.parametrize("text", ["batch: 64\ndropout: 0.5\nrate: 0.1\n", "GPU 0\nmemory: 1.5\nGPU 1\nmemory: 1.5\nGPU 2\nmemory: 1.5\n"])
 def test_settings_and_devices_have_no_steps(tmp_path: Path, text: str) -> None:
     assert series(tmp_path, text + "step 1 loss 0.5\nstep 2 loss 0.25\n").keys() == {"loss"}

@@ -37,6 +37,8 @@ def said(tmp_path: Path, text: str) -> set[str]:
     ("text", "expected"),
     [
         ("step 1/900 loss 3.5\nstep 2/900 loss 3.4\n", {"total_steps: 900"}),
+        ("Total Optimization Iterations: 12238\n", {"total_steps: 12238"}),
+        ("Total Optimization Iterations: 12238 iterations completed\n", {"reached: 12238"}),
         ("step 00001/16704 (0.01%) | loss: 3.5 | epoch: 1\n", {"total_steps: 16704"}),
         ("Epoch [3/40], Loss: 0.41\n", {"epochs: 40"}),
         ("Epoch: [7/100]  [ 940/1562]  loss: 7.84 (7.88)  lr: 0.1 (0.1)\n", {"epochs: 100", "steps_per_epoch: 1562"}),
