@@ -26,6 +26,9 @@ _CARETS = lazy_re(r"(\s*[~^]{3,})([^\s~^].*)", re.DOTALL)
 _TOLD = lazy_re(
     r"(?i)overflow|detected|skipping|nan loss|non-?finite|spike|stopping_early|early.?stop|end of training|peak memory|total.time"
 )
+_COMPLAINS = lazy_re(r"(?i)[\w./-]{1,60}: (?:fatal |internal )?error[:,] ")  # "queue.pl: Error, ...": what it measured is quoted
+# What glog writes in front of information: TensorFlow's allocator asks for less where it "failed to allocate" (cuda_driver.cc)
+_INFORMS = lazy_re(r"(?:^|\s)I(?:\d{4} [\d:.]+ +\d+)? +[\w./-]+\.(?:cc|cpp|cu):\d+\]")
 
 
 class Reader:
@@ -95,13 +98,16 @@ class Reader:
         if torn:
             self._tear(line, n)
         near = measured.near(n) and measured.now.way != "epoch"
-        taken = [measured.take(*said, torn) for said in self.counters.read(where, line, near)]
-        reports = taken[-1] if taken else True  # one that waits to be understood
+        quotes = _COMPLAINS.match(body) is not None
+        taken = [] if quotes else [measured.take(*said, torn) for said in self.counters.read(where, line, near)]
+        reports = taken[-1] if taken else not quotes  # one that waits to be understood
         measured.plans.sentence(n, body)
         heads = measured.headings.line == n
         if self.words.listing(n) or (reports and not heads and (line.bar or not _TOLD.search(text))):
             return
         event = event_of(body if len(body) > 3 else text)
+        if event is not None and event.level == "error" and _INFORMS.search(text[: len(text) - len(body)]):
+            event = event._replace(level="warning")
         if event is not None and (
             not reports
             or event.kind in {"overflow", "nonfinite", "warning", "finished", "loop_end"}

@@ -182,6 +182,26 @@ def test_a_share_of_the_work_that_comes_to_a_hundred(tmp_path: Path, last: float
     assert how_it_ended.ending(read(jsonl(tmp_path / "r", rows))).kind == kind
 
 
+@pytest.mark.parametrize(("said", "kind"), [("Error, unfinished job no longer exists, log is in train.log,", "scheduler"), ("job 205350 done,", "cut")])
+def test_a_queue_that_misses_its_job_tells_the_end_and_measures_nothing(tmp_path: Path, said: str, kind: str) -> None:
+    lines = "".join(f"step {i}/346 loss: {2 - i / 200:.4f}\n" for i in range(97))
+    (tmp_path / "train.log").write_text(lines)
+    (tmp_path / "nohup.log").write_text(f"nohup: ignoring input\nstart a new sge\nqueue.pl: {said} last line is 'step 96/346 loss: 1.52'\n")
+    run = read(tmp_path)
+    assert how_it_ended.ending(run).kind == kind
+    assert kind == "cut" or {r["source"] for r in run.tables["metrics"].to_pylist()} == {"train.log"}
+
+
+@pytest.mark.parametrize(("level", "kinds"), [("I", set()), ("E", {"memory"})])
+def test_an_allocator_that_asks_for_less_says_so_as_information(tmp_path: Path, level: str, kinds: set[str]) -> None:
+    where = f"2021-05-09 18:30:53.337423: {level} tensorflow/stream_executor/cuda/cuda_driver.cc:789]"
+    line = f"{where} failed to allocate 613.15M (642935552 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n"
+    folder = console(tmp_path / "r")
+    text = (folder / "train.log").read_text()
+    (folder / "train.log").write_text(text[: len(text) // 3].rpartition("\n")[0] + "\n" + line + text[len(text) // 3 :].partition("\n")[2])
+    assert {f["kind"] for f in case(folder)["findings"] if f["kind"] == "memory"} == kinds
+
+
 def test_a_job_that_is_cancelled_may_write_on_until_it_is_killed(tmp_path: Path) -> None:
     told = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-06-06T11:58:22 ***\n"
     for more, kind in ((2, "scheduler"), (30, "unknown")):
