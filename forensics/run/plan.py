@@ -17,7 +17,7 @@ import numpy as np
 from forensics.run import endings, reach, settings
 from forensics.run.metric_columns import arrays
 from forensics.run.once import once
-from forensics.run.series import Series, parts, series
+from forensics.run.series import Series, series
 from forensics.run.settings import Setting
 from parsers import arrow
 from parsers.tables import Run
@@ -132,8 +132,9 @@ def _told_steps(run: Run) -> Iterator[Plan]:
     yield from (Plan(n, "step", "total_steps, as the log says it", s.where) for s in told if (n := _whole(s)) is not None)
     yield from _logged_totals(run)
     yield from _no_time_left(run)
-    for what in ("max_steps", "environment_steps") if _counts_environment_steps(run) else ("max_steps",):
-        slack = _PAST_ROUNDS if what == "environment_steps" and rewarded(run) else _PAST
+    yield from _beside_steps(run)
+    for what in ("max_steps", "environment_steps") if reach.counts_environment_steps(run) else ("max_steps",):
+        slack = _PAST_ROUNDS if what == "environment_steps" and reach.rewarded(run) else _PAST
         counts = ((_whole(s), s) for s in _of_launch(run, what))
         yield from (Plan(n, "step", f"the setting {s.key}", s.where, slack=slack) for n, s in counts if n is not None)
 
@@ -192,17 +193,12 @@ def _no_time_left(run: Run) -> Iterator[Plan]:
             yield Plan(last + ((last + 1) % reach.interval(run) == 0), "step", f"{s.tag} is 0 at the last step", s.place(run, -1))
 
 
-def _counts_environment_steps(run: Run) -> bool:
-    """False where the log counts its environment steps apart from the steps that it is labelled with."""
-    for s in (s for name in ("axis/timesteps", "other/timesteps", "rl.timesteps") for s in parts(run, name)):
-        if len(s) and not np.array_equal(s.value, s.step):
-            return False
-    return True
-
-
-def rewarded(run: Run) -> bool:
-    """Does the run log rewards or episodes? In other runs a number of timesteps may be one of a diffusion process."""
-    return any(n.startswith("rl.") for n in arrow.distinct(run.tables["metrics"]["name"]))
+def _beside_steps(run: Run) -> Iterator[Plan]:
+    """A total without a word beside the steps ("[1619/2000]"): where they start again it is that of an epoch."""
+    told, s = said(run, "beside_steps"), series(run, "loss.train")
+    of_run = s is not None and len(s) > 2 and len(run.attempts) == 1 and series(run, "epoch") is None
+    if of_run and s is not None and len({n for n, _ in told}) == 1 and (np.diff(s.step) >= 0).all():
+        yield Plan(told[0][0], "step", "the total beside its steps", told[0][1])
 
 
 def _whole_epochs(run: Run, epochs: Plan) -> Iterator[Plan]:

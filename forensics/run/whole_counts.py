@@ -86,7 +86,7 @@ def round_steps(run: Run) -> Finish | None:
     apart = 10 ** (len(str(last + 1)) - 1)
     end = next((n for n in (last, last + 1) if n % apart == 0), None)
     every = reach.interval(run)
-    if end is None and plan.rewarded(run):
+    if end is None and reach.rewarded(run):
         end = next((n for n in (round(last / apart) * apart,) if abs(n - last) <= every), None)
     if end is None or 2 * every > CHANCE * apart:
         return None

@@ -77,7 +77,7 @@ class Steps:
             step, self.way = (
                 (parts["step"], "named") if through else (self._laid(epoch or 0, parts["step"], held_out=bool(line.mode)), "lap")
             )
-        elif it is not None and epoch is not None and total and (first == "epoch" or below):
+        elif it is not None and epoch is not None and total and (first == "epoch" or below or word.lower() in BATCH_NUMBER):
             if word and ((self.epoch is not None and epoch > self.epoch and not self.headed) or (below and self.rose)):
                 self.within, self.rose = it <= self.last or self.last < 0, False
             step, self.way = (self._composed(epoch, it, total, bool(line.mode)), "composed") if self.within or not word else (it, "named")

@@ -71,7 +71,7 @@ class Headings:
         if m is not None:
             before, self._count, self._counted = self._count, (m["word"].lower(), int(m["value"])), n
             self._ruled = min(len(m["rule"].strip()), len(m["end"].strip())) >= _RULE
-            self._rose = before[0] == self._count[0] and (before[1] < self._count[1] or epoch is not None)
+            self._rose = before[0] == self._count[0] and (before[1] < self._count[1] or (epoch is not None and before[1] != self._count[1]))
         words = [w.lower() for w in _WORD.findall(body)]
         if line.bar or not 0 < len(words) <= _MOST_WORDS:
             return False

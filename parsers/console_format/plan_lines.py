@@ -15,6 +15,7 @@ from parsers.lazy_regex import lazy_re
 from parsers.tables import Rows
 
 TOTAL, EPOCHS, OF_EPOCH, MICRO, REACHED = ("total_steps", "epochs", "steps_per_epoch", "micro_batches_per_epoch", "reached")
+BESIDE = "beside_steps"  # a total without a word: of the run, where no epoch is named and the steps never fall back
 _N = r"(?<![\d,.])(\d[\d,]*+)"
 _STEPS = r"(?:steps|iterations|iters|updates)"
 _HINT = lazy_re(r"(?i)epoch|iteration|micro|generation batches|steps|iters|kit/|Mit/")
@@ -34,6 +35,8 @@ _SAID = (
     (OF_EPOCH, lazy_re(rf"\bTotal Generation Batches {_N}\b")),
     (MICRO, lazy_re(rf"\bTotal Micro Batches {_N}\b")),
 )  # fmt: skip
+# MMEngine and MMCV print their configuration as the program text that it is
+_CONFIG = lazy_re(r"\b(?:train_cfg|runner) ?= ?dict\(.{0,200}?\bmax_(?P<what>epochs|iters) ?= ?(?P<n>\d+)")
 
 
 class Plans:
@@ -43,6 +46,7 @@ class Plans:
         self._rows = rows
         self._known: dict[str, int] = {}
         self._bar: tuple[int, int, int] | None = None  # line, last position and total of the bar over the training
+        self._from_0 = False  # an epoch 0 was counted
         self._again = False  # that bar began anew
 
     def forget(self) -> None:
@@ -65,10 +69,17 @@ class Plans:
             if m := pattern.search(body):
                 self._put(key, _count(m[1]), n)
 
+    def configured(self, n: int, text: str) -> None:
+        """A line of program text."""
+        if "max_" in text and (m := _CONFIG.search(text[:2000])) is not None:
+            self._put(EPOCHS if m["what"] == "epochs" else TOTAL, int(m["n"]), n)
+
     def epochs(self, n: int, line: Line) -> None:
         """``Epoch 3/100``, whatever else the line says."""
         if (value := line.value("epochs")) is not None:
-            self._put(EPOCHS, value, n)
+            epoch = line.value("epoch")
+            self._from_0 = (self._from_0 and self._known.get(EPOCHS, value) in (value, value + 1)) or epoch == 0
+            self._put(EPOCHS, value + (self._from_0 and epoch == value), n)  # 0/69 ... 69/69 are seventy
 
     def total(self, n: int, line: Line, parts: dict[str, int], within: bool) -> None:
         """``step 120/500``, a bar; ``within``: this total is that of an epoch."""
@@ -81,8 +92,8 @@ class Plans:
                 self._bar = None
         elif line.bar:
             self._drawn(n, line, parts.get("it", 0), total)
-        elif any(f.role == "it" and f.tag for f in line.fields):
-            self._put(TOTAL, total, n)
+        elif (it := next((f for f in line.fields if f.role == "it"), None)) is not None:
+            self._put(TOTAL if it.tag else BESIDE, total, n)
 
     def _drawn(self, n: int, line: Line, it: int, total: int) -> None:
         """A bar over training says so by its name or by what it measures; nameless ones are of anything."""

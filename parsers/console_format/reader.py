@@ -85,8 +85,10 @@ class Reader:
             words.traceback(where, text, body, self.measured.now.step)
             or words.arguments(n, text)
             or words.stated(n, body, self.measured.started)
-            or words.program(n, text)
         ):
+            return True
+        if words.program(n, text):
+            self.measured.plans.configured(n, text)
             return True
         return words.batch(n, text, where.rank) or self._row(where, front, torn) or self._table(where, text)
 

@@ -43,6 +43,12 @@ def test_plans_of_settings(tmp_path: Path, last: int, config: dict[str, Any], pl
     assert plan.planned_steps(run(tmp_path, steps(last), config)) == planned
 
 
+@pytest.mark.parametrize(("lines", "planned"), [([*range(1, 30)], 50), ([*range(1, 15), *range(1, 15)], None)])
+def test_a_total_without_a_word_is_the_plan_where_steps_never_fall_back(tmp_path: Path, lines: list[int], planned: int | None) -> None:
+    (tmp_path / "train.log").write_text("".join(f"[{i}][{i}/50][1/1] | loss: {2 - i / 50:.3f}\n" for i in lines))
+    assert plan.planned_steps(read(tmp_path)) == planned
+
+
 def test_epochs_times_measured_steps(tmp_path: Path) -> None:
     rows = steps(90, epoch=lambda i: i / 40)
     found = plan.plan(run(tmp_path, rows, {"num_train_epochs": 3, "max_steps": -1}))
