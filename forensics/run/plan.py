@@ -20,6 +20,7 @@ from forensics.run.once import once
 from forensics.run.series import Series, series
 from forensics.run.settings import Setting
 from parsers import arrow
+from parsers.records.vocabulary import BAR_AT, BAR_OF
 from parsers.tables import Run
 
 _LOOP_TAGS = ("max_steps", "total_steps", "max_train_steps")  # totals that a loop logs beside each step
@@ -55,6 +56,7 @@ def plan(run: Run) -> Plan | None:
     found = list(_epoch_plans(run) if unit(run) == "epoch" else _step_plans(run))
     if unit(run) == "epoch" and not reach.noted(run):  # steps that a log names beside equal epochs: one step an epoch
         found += _told_steps(run)
+    found += _bar_beside(run)
     fits = [p for p in found if last is None or last <= p.value * p.slack + reach.interval(run)]
     if not fits:
         return None
@@ -191,6 +193,13 @@ def _no_time_left(run: Run) -> Iterator[Plan]:
         s, last = series(run, name), reach.last(run)
         if s is not None and last is not None and len(s) > 1 and s.value[-1] == 0 < s.value[-2] and s.step[-1] == last:
             yield Plan(last + ((last + 1) % reach.interval(run) == 0), "step", f"{s.tag} is 0 at the last step", s.place(run, -1))
+
+
+def _bar_beside(run: Run) -> Iterator[Plan]:
+    """The total of a progress bar in a log that measures nothing (a job's stderr), where the bar stands where the steps do."""
+    at, of, last = said(run, BAR_AT), said(run, BAR_OF), reach.last(run)
+    if at and of and last is not None and abs(at[0][0] - last) <= reach.interval(run):
+        yield Plan(of[0][0], unit(run), "the total of the progress bar beside it", of[0][1])
 
 
 def _beside_steps(run: Run) -> Iterator[Plan]:

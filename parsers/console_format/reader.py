@@ -208,7 +208,7 @@ class Reader:
         for where, line in self.counters.rest():
             self.measured.take(where, line)
         self.measured.settle({})
-        self.measured.plans.finish(self.measured.dicts.drawn())
+        self.measured.plans.finish(self.measured.dicts.drawn(), self.measured.started)
         if note := self.measured.now.axis():
             self.measured.notes[note] = None
         if self.alive is not None:

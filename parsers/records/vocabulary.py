@@ -53,6 +53,7 @@ RANK = ("rank", "global_rank", "process_rank", "dp_rank", "process_index", "rank
 EVALUATION = (
     "val", "vali", "valid", "validation", "eval", "evaluation", "evaluate", "test", "testing", "dev", "holdout", "heldout", "backtest", "oos",
 )  # fmt: skip
+BAR_AT, BAR_OF = "bar_at", "bar_of"  # events of the kind "plan": a progress bar in a log that measures nothing, and its total
 # What a source's note says of its steps where they are no steps of the optimizer that it names.
 EPOCH_STEPS = "steps are epochs"
 COMPOSED_STEPS = "steps are made of epoch and iteration, for no line names one through the run"

@@ -204,3 +204,12 @@ def test_epochs_of_a_table_beside_a_log_of_steps_are_not_the_unit(tmp_path: Path
     (tmp_path / "history.csv").write_text("epoch,mse_tr\n" + "".join(f"{e},{1 / e}\n" for e in range(1, 19)))
     (tmp_path / "fit.log").write_text("".join(f"it {10 * i} mse={1 / i:.4f} |g|=0.5\n" for i in range(1, 91)))
     assert plan.unit(forensics.read(str(tmp_path))) == "step"
+
+
+@pytest.mark.parametrize(("at", "planned"), [(31, 50), (12, None)])
+def test_the_bar_in_a_log_that_measures_nothing_tells_the_plan_where_it_stands_where_the_epochs_do(
+    tmp_path: Path, at: int, planned: int | None
+) -> None:
+    (tmp_path / "train.log").write_text("".join(f"Train Epoch {i} --- train loss : {2 - i / 50}\n" for i in range(1, 32)))
+    (tmp_path / "nohup.log").write_text("27617\n" + "\r".join(f"{2 * i}%|##  | {i}/50 [01:13<1:00:20, 73.88s/it]" for i in range(at + 1)))
+    assert plan.planned_steps(read(tmp_path)) == planned

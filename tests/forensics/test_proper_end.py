@@ -182,7 +182,9 @@ def test_a_share_of_the_work_that_comes_to_a_hundred(tmp_path: Path, last: float
     assert how_it_ended.ending(read(jsonl(tmp_path / "r", rows))).kind == kind
 
 
-@pytest.mark.parametrize(("said", "kind"), [("Error, unfinished job no longer exists, log is in train.log,", "scheduler"), ("job 205350 done,", "cut")])
+@pytest.mark.parametrize(
+    ("said", "kind"), [("Error, unfinished job no longer exists, log is in train.log,", "scheduler"), ("job 205350 done,", "cut")]
+)
 def test_a_queue_that_misses_its_job_tells_the_end_and_measures_nothing(tmp_path: Path, said: str, kind: str) -> None:
     lines = "".join(f"step {i}/346 loss: {2 - i / 200:.4f}\n" for i in range(97))
     (tmp_path / "train.log").write_text(lines)
@@ -246,9 +248,14 @@ def test_rollouts_go_past_the_round_step_that_was_planned(tmp_path: Path, reward
     assert how_it_ended.ending(read(jsonl(tmp_path / "r", rows))).kind == kind
 
 
-@pytest.mark.parametrize(("epochs", "evaluated", "kind"), [(4, (4,), "finished"), (4, (2, 4), "unknown"), (1, (1,), "unknown"), (4, (3,), "unknown")])
+@pytest.mark.parametrize(
+    ("epochs", "evaluated", "kind"), [(4, (4,), "finished"), (4, (2, 4), "unknown"), (1, (1,), "unknown"), (4, (3,), "unknown")]
+)
 def test_one_evaluation_behind_all_epochs_closes_them(tmp_path: Path, epochs: int, evaluated: tuple[int, ...], kind: str) -> None:
-    lines = [f"Epoch {i}: Average Training Loss = {0.7 - i / 100}\n" + "Validation Accuracy: 0.5443\n" * (i in evaluated) for i in range(1, epochs + 1)]
+    lines = [
+        f"Epoch {i}: Average Training Loss = {0.7 - i / 100}\n" + "Validation Accuracy: 0.5443\n" * (i in evaluated)
+        for i in range(1, epochs + 1)
+    ]
     (tmp_path / "train.out").write_text("".join(lines))
     assert how_it_ended.ending(read(tmp_path)).kind == kind
 
