@@ -3,7 +3,8 @@
 ``[rank3]:`` torchrun, ``[rank: 3]`` Lightning, ``Rank 3: `` by hand, ``[1,2]<stdout>:`` mpirun, ``[1,mpirank:2,algo-1]<stdout>:`` SageMaker, ``[default0]:`` elastic,
 ``8f0a1b2c [rank=0] || INFO: [123] root:`` Determined, ``(RayTrainWorker pid=12)`` ray; ISO clocks,
 ``20260101-12:00:00``, ``26-01-31 12:00:00 - INFO:`` (ESRGAN),
-glog (``I0101 12:00:00.0``, ``I 0101 12:00:00``), syslog (``Jan 01 12:00:00``), ``01/31 12:00:00`` (detectron2), ``[12:00:00]``, seconds since 1970 (UCX).
+glog (``I0101 12:00:00.0``, ``I 0101 12:00:00``), syslog (``Jan 01 12:00:00``), ``01/31 12:00:00`` (detectron2), ``[12:00:00]``, seconds since 1970 (UCX),
+``[01.31.26|12:00:00]`` and ``[ Sat Jan 31 12:00:00 2026 ]`` (ST-GCN and its heirs).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import NamedTuple
 from parsers.lazy_regex import lazy_re
 from parsers.tables import NO_YEAR
 
+CLOCKS = frozenset({"glog", "syslog", "md", "day", "compact", "short", "dotted", "ctime"})  # beside ISO's; none says its zone
 SUFFIX = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _LEVEL = r"(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL|FATAL|SUCCESS|TRACE|NOTICE)"
@@ -31,6 +33,8 @@ _PREFIX = lazy_re(
     rf"|(?P<syslog>(?:{'|'.join(_MONTHS)}) [ \d]\d \d\d:\d\d:\d\d)"
     r"|\[?(?P<md>\d\d/\d\d(?:/\d{4})? \d\d:\d\d:\d\d)(?: [\w.]+)?\]?:?|\[?(?P<unix>1[4-9]\d{8}\.\d+)\]?(?!\w)"
     r"|\[?(?P<compact>(?:19|20)\d{6}[-_ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?!\w)"
+    r"|\[(?P<dotted>\d\d\.\d\d\.\d\d\|\d\d:\d\d:\d\d)\]"  # torchlight (ST-GCN): %m.%d.%y|%X
+    rf"|\[ (?P<ctime>[A-Z][a-z]{{2}} (?:{'|'.join(_MONTHS)}) [ \d]\d \d\d:\d\d:\d\d \d{{4}}) \]"  # its heirs: time.asctime()
     rf"|\[[\w.-]+\](?= +(?:{_LEVEL}[ :]|\d{{4}}-\d\d-\d\d ))"  # the thread, as Java's Logback and Log4j write it, or the host (ESPnet)
     rf"|\(\w+:\d+\)(?= {_LEVEL}:)"  # ESPnet: (trainer:714) INFO:
     r"|\[?(?P<day>\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?=[ \]-])|\[titan\]"
@@ -128,7 +132,7 @@ def prefix(text: str) -> Line:
             line.clock = "iso" + (m["zone"] or "").strip()
         elif kind in {"rank", "process", "mpi", "local"}:
             line.fields.append(Field("rank", "", *m.span(kind)))
-        elif kind in {"glog", "syslog", "md", "day", "unix", "compact", "short"} and not line.clock:
+        elif kind in CLOCKS | {"unix"} and not line.clock:
             line.fields.append(Field("time", "", *m.span(kind)))
             line.clock = kind
         seen_mark, pos = True, m.end()
@@ -137,6 +141,29 @@ def prefix(text: str) -> Line:
 
 
 _minutes: dict[str, float] = {}
+
+
+def _minute(text: str, kind: str) -> tuple[str, str]:
+    """A clock as year-month-day hour:minute, and its seconds."""
+    if kind.startswith("iso"):
+        return text[:16], text[17:]
+    if kind == "glog":
+        day = text[1:].lstrip()
+        return f"{NO_YEAR}-{day[:2]}-{day[2:4]} {day[5:10]}", day[11:]
+    if kind == "short":
+        return f"20{text[:14]}", text[15:]
+    if kind == "compact":
+        return f"{text[:4]}-{text[4:6]}-{text[6:8]} {text[9:14]}", text[15:]
+    if kind == "dotted":
+        return f"20{text[6:8]}-{text[:2]}-{text[3:5]} {text[9:14]}", text[15:]
+    if kind == "ctime":
+        return f"{text[20:]}-{_MONTHS.index(text[4:7]) + 1:02}-{int(text[8:10]):02} {text[11:16]}", text[17:19]
+    if kind == "day":
+        return f"1970-01-01 {text[:5]}", text[6:]
+    if kind == "md":
+        said, clock = (text[6:10], text[11:]) if len(text) > 16 else (NO_YEAR, text[6:])
+        return f"{said}-{text[:2]}-{text[3:5]} {clock[:5]}", clock[6:]
+    return f"{NO_YEAR}-{_MONTHS.index(text[:3]) + 1:02}-{int(text[4:6]):02} {text[7:12]}", text[13:]
 
 
 def seconds(text: str, kind: str) -> float | None:
@@ -148,22 +175,7 @@ def seconds(text: str, kind: str) -> float | None:
     try:
         if kind == "unix":
             return float(text)
-        if kind.startswith("iso"):
-            minute, rest = text[:16], text[17:]
-        elif kind == "glog":
-            day = text[1:].lstrip()
-            minute, rest = f"{NO_YEAR}-{day[:2]}-{day[2:4]} {day[5:10]}", day[11:]
-        elif kind == "short":
-            minute, rest = f"20{text[:14]}", text[15:]
-        elif kind == "compact":
-            minute, rest = f"{text[:4]}-{text[4:6]}-{text[6:8]} {text[9:14]}", text[15:]
-        elif kind == "day":
-            minute, rest = f"1970-01-01 {text[:5]}", text[6:]
-        elif kind == "md":
-            said, clock = (text[6:10], text[11:]) if len(text) > 16 else (NO_YEAR, text[6:])
-            minute, rest = f"{said}-{text[:2]}-{text[3:5]} {clock[:5]}", clock[6:]
-        else:
-            minute, rest = f"{NO_YEAR}-{_MONTHS.index(text[:3]) + 1:02}-{int(text[4:6]):02} {text[7:12]}", text[13:]
+        minute, rest = _minute(text, kind)
         base = _minutes.get(minute + kind)
         if base is None:
             y, mo, d, h, mi = (int(minute[a:b]) for a, b in ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16)))

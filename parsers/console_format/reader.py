@@ -10,7 +10,7 @@ from parsers.console_format.columns import Columns
 from parsers.console_format.counters import Counters
 from parsers.console_format.event_lines import MAX_TEXT, Event, event_of, loss_scale, skipped, when
 from parsers.console_format.line_numbers import read_line
-from parsers.console_format.line_prefix import Line, Where, prefix, seconds
+from parsers.console_format.line_prefix import CLOCKS, Line, Where, prefix, seconds
 from parsers.console_format.measured import Measured
 from parsers.console_format.other_lines import Words
 from parsers.lazy_regex import lazy_re
@@ -144,7 +144,7 @@ class Reader:
         f = next((f for f in line.fields if f.role == "time"), None)
         if f is None:
             return None
-        self.zoneless |= line.clock in {"iso", "glog", "syslog", "md", "day", "compact", "short"}
+        self.zoneless |= line.clock == "iso" or line.clock in CLOCKS
         return seconds(line.text[f.start : f.end], line.clock)
 
     def _placed(self, event: Event, line: Line) -> Event:
