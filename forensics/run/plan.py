@@ -20,7 +20,7 @@ from forensics.run.once import once
 from forensics.run.series import Series, series
 from forensics.run.settings import Setting
 from parsers import arrow
-from parsers.records.vocabulary import BAR_AT, BAR_OF
+from parsers.records.vocabulary import BAR_AT, BAR_HERE, BAR_OF
 from parsers.tables import Run
 
 _LOOP_TAGS = ("max_steps", "total_steps", "max_train_steps")  # totals that a loop logs beside each step
@@ -196,8 +196,8 @@ def _no_time_left(run: Run) -> Iterator[Plan]:
 
 
 def _bar_beside(run: Run) -> Iterator[Plan]:
-    """The total of a progress bar in a log that measures nothing (a job's stderr), where the bar stands where the steps do."""
-    at, of, last = said(run, BAR_AT), said(run, BAR_OF), reach.last(run)
+    """The total of a progress bar without a name (often in a job's stderr), where the bar stands where the steps do."""
+    at, of, last = said(run, BAR_AT) or said(run, BAR_HERE), said(run, BAR_OF), reach.last(run)
     if at and of and last is not None and abs(at[0][0] - last) <= reach.interval(run):
         yield Plan(of[0][0], unit(run), "the total of the progress bar beside it", of[0][1])
 

@@ -51,7 +51,7 @@ def round_epochs(run: Run) -> Finish | None:
         return None
     first, last = found
     count = last - first + 1
-    if first not in (0, 1):
+    if first not in (0, 1) or (first == 0 and count % ROUND):
         count = next((n for n in (last, last + 1) if n % ROUNDER == 0), 0)
     if count < MANY or count % ROUND:
         return None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from parsers.console_format.line_prefix import SUFFIX, Line
 from parsers.lazy_regex import lazy_re
-from parsers.records.vocabulary import BAR_AT, BAR_OF
+from parsers.records.vocabulary import BAR_AT, BAR_HERE, BAR_OF
 from parsers.tables import Rows
 
 TOTAL, EPOCHS, OF_EPOCH, MICRO, REACHED = ("total_steps", "epochs", "steps_per_epoch", "micro_batches_per_epoch", "reached")
@@ -48,6 +48,7 @@ class Plans:
         self._known: dict[str, int] = {}
         self._bar: tuple[int, int, int] | None = None  # line, last position and total of the bar over the training
         self._nameless = (0, 0, 0)  # the same of the last bar without a name
+        self._laps = False  # that bar began anew
         self._from_0 = False  # an epoch 0 was counted
         self._again = False  # that bar began anew
 
@@ -100,7 +101,9 @@ class Plans:
     def _drawn(self, n: int, line: Line, it: int, total: int) -> None:
         """A bar over training says so by its name or by what it measures; nameless ones are of anything."""
         if not (line.training and "rain" in line.text[: line.text.find("%|")]) and not any(f.role == "metric" for f in line.fields):
-            self._nameless = (n, it, total) if line.training else self._nameless
+            if line.training:
+                self._laps = self._laps or (it < self._nameless[1] and total == self._nameless[2])
+                self._nameless = (n, it, total)
             return
         if self._bar is None or self._bar[2] < total:
             self._bar, self._again = (n, it, total), False
@@ -111,11 +114,10 @@ class Plans:
     def finish(self, beside_losses: tuple[int, int, int], measured: bool) -> None:
         """What only the whole log tells: whether its longest bar was drawn once; ``beside_losses``: line, position and total of the bar
         that gave transformers' dict lines their steps, total 0 where none did. A log without any measurement may be the stream of a bar."""
-        n, it, total = (self._bar or self._nameless) if not measured else (0, 0, 0)
-        if it > 1:
-            self._put(BAR_AT, it, n)
+        n, it, total = self._nameless if measured else self._bar or self._nameless
+        if it > 1 and not (measured and self._laps):
+            self._put(BAR_HERE if measured else BAR_AT, it, n)
             self._put(BAR_OF, total, n)
-            return
         n, it, total = self._bar or beside_losses
         if total < 2:
             return

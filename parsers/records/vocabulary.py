@@ -54,7 +54,8 @@ RANK = ("rank", "global_rank", "process_rank", "dp_rank", "process_index", "rank
 EVALUATION = (
     "val", "vali", "valid", "validation", "eval", "evaluation", "evaluate", "test", "testing", "dev", "holdout", "heldout", "backtest", "oos",
 )  # fmt: skip
-BAR_AT, BAR_OF = "bar_at", "bar_of"  # events of the kind "plan": a progress bar in a log that measures nothing, and its total
+# Events of the kind "plan": where a progress bar without a name stands in a log that measures nothing, and in one that does, and its total.
+BAR_AT, BAR_HERE, BAR_OF = "bar_at", "bar_here", "bar_of"
 # What a source's note says of its steps where they are no steps of the optimizer that it names.
 EPOCH_STEPS = "steps are epochs"
 COMPOSED_STEPS = "steps are made of epoch and iteration, for no line names one through the run"

@@ -213,3 +213,13 @@ def test_the_bar_in_a_log_that_measures_nothing_tells_the_plan_where_it_stands_w
     (tmp_path / "train.log").write_text("".join(f"Train Epoch {i} --- train loss : {2 - i / 50}\n" for i in range(1, 32)))
     (tmp_path / "nohup.log").write_text("27617\n" + "\r".join(f"{2 * i}%|##  | {i}/50 [01:13<1:00:20, 73.88s/it]" for i in range(at + 1)))
     assert plan.planned_steps(read(tmp_path)) == planned
+
+
+@pytest.mark.parametrize(("laps", "planned"), [(1, 40), (2, None)])
+def test_a_bar_without_a_name_that_stands_where_the_epochs_do_tells_the_plan_unless_it_is_drawn_again(
+    tmp_path: Path, laps: int, planned: int | None
+) -> None:
+    bar = "\r".join(f"{i * 100 // 40}%|##  | {i}/40 [01:13<1:00:20, 73.88s/it]" for i in range(32))
+    lines = "".join(f"Epoch {i}: Validation Accuracy: {40 + i}.5%\n" for i in range(1, 32))
+    (tmp_path / "train.log").write_text("\n".join([bar] * laps) + "\n" + lines)
+    assert plan.planned_steps(read(tmp_path)) == planned
