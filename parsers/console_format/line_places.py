@@ -12,7 +12,8 @@ _COUNT = lazy_re(r" ?\[(\d+)\](?:\t| [A-Za-z][\w/]*=)")  # XGBoost, LightGBM; CL
 _PAIR = lazy_re(r"\[ *(\d+), *(\d+)(?:/ *(\d+))?\]")
 _TWO = lazy_re(r"\[ *(\d+) */ *\d+ *\] *\[ *(\d+) */ *(\d+) *\]")
 _BEHIND = lazy_re(r"(?:^|(?<=\s))(?P<epoch>\d{1,6})epoch(?::\w+:(?:\d+-)?(?P<it>\d+)batch)?(?=[: ])")  # ESPnet: 3epoch:train:1-50batch
-
+# "Start Evaluating 10 Epoch..0%..10%....BEST_ACC: 98.7%"
+_ACTS_IN = lazy_re(r"(?i)\W*(?:start|begin)\w*+ (?:train|evaluat|test|validat)\w*+ (\d{1,6}) epoch\b")
 _BAR_OF_EPOCH = lazy_re(
     r"[^|%]*?(?:^|[\s\]])(\d{1,9})/(\d{1,9}):? {1,9}\d{1,3}%\|[^|]*+\| {0,9}(\d{1,9})/(\d{1,9}) \["
 )  # tqdm's description: [fold_0] 001/200:  25%|##   | 1/4 [
@@ -32,6 +33,8 @@ def put_places(line: Line, body: str, found: Mapping[str, int]) -> None:
     if not line.mode and not line.has("epoch") and (m := _TWO.match(body)) is not None:  # [epoch/epochs][iteration/iterations]
         line.fields = [f._replace(role="epochs") if f.role == "total" else f for f in line.fields]
         _placed(line, m, ("epoch", "it", "total"))
+    if not found and (m := _ACTS_IN.match(body)) is not None:
+        _placed(line, m, ("epoch",))
     if not found and "epoch" in body and (m := _BEHIND.search(body)) is not None:
         named = [Field(role, "", *(line.body + i for i in m.span(role))) for role in ("epoch", "it") if m[role]]
         line.fields = sorted([*line.fields, *named], key=lambda f: f.start)
