@@ -17,6 +17,7 @@ from parsers.tables import Run
 WHOLE = 2  # bound: epochs between the first and the last, by which the last is measured
 ROUND, MANY = 10, 20  # statistical: a log that is cut ends at such a count of epochs once in ten; of fewer epochs no count is odd
 ROUNDER = 50  # statistical: where it is open whether epochs count from 0 or 1, a log that is cut ends there once in 25
+ROUNDEST = 500  # statistical: 0, ..., 500 is one more than a round count, where a log that is cut ends once in 500
 # statistical: of a log that is cut anywhere to end at a round step, which may count from 0 or from 1; unit: of fewer steps no count is odd
 CHANCE, LEAST = 0.05, 1000
 SAME, LONG = 3, 10  # statistical: three launches that are cut anywhere in ten steps end at the same one once in a hundred
@@ -51,8 +52,10 @@ def round_epochs(run: Run) -> Finish | None:
         return None
     first, last = found
     count = last - first + 1
-    if first not in (0, 1) or (first == 0 and count % ROUND):
+    if first not in (0, 1):
         count = next((n for n in (last, last + 1) if n % ROUNDER == 0), 0)
+    elif first == 0 and last % ROUNDEST == 0:
+        count = last
     if count < MANY or count % ROUND:
         return None
     return Finish(f"its {count} epochs are a round number, and the last one is as long as those before it", how="guess")

@@ -75,7 +75,7 @@ def test_a_round_number_of_steps_is_no_sign_of_an_end(tmp_path: Path) -> None:
     assert how_it_ended.ending(read(jsonl(tmp_path / "round", rows))).kind == "unknown"
 
 
-@pytest.mark.parametrize(("epochs", "kind"), [(150, "finished"), (151, "finished"), (141, "unknown"), (147, "unknown"), (10, "unknown")])
+@pytest.mark.parametrize(("epochs", "kind"), [(150, "finished"), (151, "unknown"), (501, "finished"), (147, "unknown"), (10, "unknown")])
 def test_a_round_number_of_whole_epochs_looks_finished(tmp_path: Path, epochs: int, kind: str) -> None:
     rows = [{"epoch": i, "loss": 2 - i / 300} for i in range(epochs)]
     end = how_it_ended.ending(read(jsonl(tmp_path / "round", rows)))
