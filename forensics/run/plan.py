@@ -17,9 +17,10 @@ import numpy as np
 from forensics.run import endings, reach, settings
 from forensics.run.metric_columns import arrays
 from forensics.run.once import once
-from forensics.run.series import Series, parts, series
+from forensics.run.series import Series, series
 from forensics.run.settings import Setting
 from parsers import arrow
+from parsers.records.vocabulary import BAR_AT, BAR_HERE, BAR_OF
 from parsers.tables import Run
 
 _LOOP_TAGS = ("max_steps", "total_steps", "max_train_steps")  # totals that a loop logs beside each step
@@ -55,6 +56,7 @@ def plan(run: Run) -> Plan | None:
     found = list(_epoch_plans(run) if unit(run) == "epoch" else _step_plans(run))
     if unit(run) == "epoch" and not reach.noted(run):  # steps that a log names beside equal epochs: one step an epoch
         found += _told_steps(run)
+    found += _bar_beside(run)
     fits = [p for p in found if last is None or last <= p.value * p.slack + reach.interval(run)]
     if not fits:
         return None
@@ -132,8 +134,9 @@ def _told_steps(run: Run) -> Iterator[Plan]:
     yield from (Plan(n, "step", "total_steps, as the log says it", s.where) for s in told if (n := _whole(s)) is not None)
     yield from _logged_totals(run)
     yield from _no_time_left(run)
-    for what in ("max_steps", "environment_steps") if _counts_environment_steps(run) else ("max_steps",):
-        slack = _PAST_ROUNDS if what == "environment_steps" and _rewarded(run) else _PAST
+    yield from _beside_steps(run)
+    for what in ("max_steps", "environment_steps") if reach.counts_environment_steps(run) else ("max_steps",):
+        slack = _PAST_ROUNDS if what == "environment_steps" and reach.rewarded(run) else _PAST
         counts = ((_whole(s), s) for s in _of_launch(run, what))
         yield from (Plan(n, "step", f"the setting {s.key}", s.where, slack=slack) for n, s in counts if n is not None)
 
@@ -192,17 +195,19 @@ def _no_time_left(run: Run) -> Iterator[Plan]:
             yield Plan(last + ((last + 1) % reach.interval(run) == 0), "step", f"{s.tag} is 0 at the last step", s.place(run, -1))
 
 
-def _counts_environment_steps(run: Run) -> bool:
-    """False where the log counts its environment steps apart from the steps that it is labelled with."""
-    for s in (s for name in ("axis/timesteps", "other/timesteps", "rl.timesteps") for s in parts(run, name)):
-        if len(s) and not np.array_equal(s.value, s.step):
-            return False
-    return True
+def _bar_beside(run: Run) -> Iterator[Plan]:
+    """The total of a progress bar without a name (often in a job's stderr), where the bar stands where the steps do."""
+    at, of, last = said(run, BAR_AT) or said(run, BAR_HERE), said(run, BAR_OF), reach.last(run)
+    if at and of and last is not None and abs(at[0][0] - last) <= reach.interval(run):
+        yield Plan(of[0][0], unit(run), "the total of the progress bar beside it", of[0][1])
 
 
-def _rewarded(run: Run) -> bool:
-    """Does the run log rewards or episodes? In other runs a number of timesteps may be one of a diffusion process."""
-    return any(n.startswith("rl.") for n in arrow.distinct(run.tables["metrics"]["name"]))
+def _beside_steps(run: Run) -> Iterator[Plan]:
+    """A total without a word beside the steps ("[1619/2000]"): where they start again it is that of an epoch."""
+    told, s = said(run, "beside_steps"), series(run, "loss.train")
+    of_run = s is not None and len(s) > 2 and len(run.attempts) == 1 and series(run, "epoch") is None
+    if of_run and s is not None and len({n for n, _ in told}) == 1 and (np.diff(s.step) >= 0).all():
+        yield Plan(told[0][0], "step", "the total beside its steps", told[0][1])
 
 
 def _whole_epochs(run: Run, epochs: Plan) -> Iterator[Plan]:

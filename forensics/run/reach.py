@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.run.series import series
+from forensics.run.series import parts, series
 from parsers import arrow
 from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS, RUN_CLOCK
 from parsers.tables import Run
@@ -41,3 +41,16 @@ def interval(run: Run) -> int:
     step = arrow.known(run.tables["metrics"]["step"])
     gaps = np.diff(np.unique(step[-20000:]))
     return max(int(np.median(gaps)), 1) if len(gaps) else 1
+
+
+def counts_environment_steps(run: Run) -> bool:
+    """False where the log counts its environment steps apart from the steps that it is labelled with."""
+    for s in (s for name in ("axis/timesteps", "other/timesteps", "rl.timesteps") for s in parts(run, name)):
+        if len(s) and not np.array_equal(s.value, s.step):
+            return False
+    return True
+
+
+def rewarded(run: Run) -> bool:
+    """Does the run log rewards or episodes? In other runs a number of timesteps may be one of a diffusion process."""
+    return any(n.startswith("rl.") for n in arrow.distinct(run.tables["metrics"]["name"]))

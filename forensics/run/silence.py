@@ -60,11 +60,13 @@ def silence(run: Run) -> tuple[float, float, str] | None:
 
 
 def _beats(columns: dict[str, Any], stepped: Ints) -> Ints:
-    """The rows of a metric that was logged again and again at the last step: a heartbeat that names it."""
+    """The rows of a metric that was logged again and again at the last step: a heartbeat that names it. A loss that differs was computed anew."""
     top: Ints = stepped[columns["step"][stepped] == columns["step"][stepped].max()]
     kinds = columns["tag"][top].astype(np.int64) * len(columns["sources"]) + columns["source"][top]
     found, often = np.unique(kinds, return_counts=True)
-    return top[kinds == found[often.argmax()]] if often.max() >= BEATS else top[:0]
+    rows = top[kinds == found[often.argmax()]]
+    anew = columns["names"][columns["name"][rows[0]]].startswith("loss.") and len(np.unique(columns["value"][rows])) > 1
+    return rows if often.max() >= BEATS and not anew else top[:0]
 
 
 def _watched(run: Run, columns: dict[str, Any]) -> NDArray[np.bool_]:

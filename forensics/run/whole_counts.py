@@ -10,11 +10,14 @@ from forensics.run import plan, reach
 from forensics.run.plan import planned_steps, unit
 from forensics.run.series import series
 from parsers import arrow
+from parsers.loss_names import EVAL
+from parsers.name_rules import words
 from parsers.tables import Run
 
 WHOLE = 2  # bound: epochs between the first and the last, by which the last is measured
 ROUND, MANY = 10, 20  # statistical: a log that is cut ends at such a count of epochs once in ten; of fewer epochs no count is odd
 ROUNDER = 50  # statistical: where it is open whether epochs count from 0 or 1, a log that is cut ends there once in 25
+ROUNDEST = 500  # statistical: 0, ..., 500 is one more than a round count, where a log that is cut ends once in 500
 # statistical: of a log that is cut anywhere to end at a round step, which may count from 0 or from 1; unit: of fewer steps no count is odd
 CHANCE, LEAST = 0.05, 1000
 SAME, LONG = 3, 10  # statistical: three launches that are cut anywhere in ten steps end at the same one once in a hundred
@@ -51,6 +54,8 @@ def round_epochs(run: Run) -> Finish | None:
     count = last - first + 1
     if first not in (0, 1):
         count = next((n for n in (last, last + 1) if n % ROUNDER == 0), 0)
+    elif first == 0 and last % ROUNDEST == 0:
+        count = last
     if count < MANY or count % ROUND:
         return None
     return Finish(f"its {count} epochs are a round number, and the last one is as long as those before it", how="guess")
@@ -74,7 +79,8 @@ def _whole_epochs(run: Run) -> tuple[int, int] | None:
 
 
 def round_steps(run: Run) -> Finish | None:
-    """A digit and zeros, the last step or the one behind it, in a log that names no plan and prints often enough to seldom end there if cut."""
+    """A digit and zeros, the last step or the one behind it, in a log that names no plan and prints often enough to seldom end there if cut.
+    Environment steps come in rollouts and episodes: the last one goes past such a number, or is logged with the next and so never."""
     last = reach.last(run)
     if last is None or last + 1 < LEAST or unit(run) != "step" or reach.composed(run):
         return None
@@ -82,9 +88,30 @@ def round_steps(run: Run) -> Finish | None:
         return None
     apart = 10 ** (len(str(last + 1)) - 1)
     end = next((n for n in (last, last + 1) if n % apart == 0), None)
-    if end is None or 2 * reach.interval(run) > CHANCE * apart:
+    every = reach.interval(run)
+    if end is None and reach.rewarded(run):
+        end = next((n for n in (round(last / apart) * apart,) if abs(n - last) <= every), None)
+    if end is None or 2 * every > CHANCE * apart:
         return None
     return Finish(f"it ends at step {last}, and {end} is a round number", how="guess")
+
+
+def evaluated_behind(run: Run) -> Finish | None:
+    """One evaluation, behind everything else of its log and of several epochs that had none: what comes after each epoch comes sooner."""
+    found = _whole_epochs(run)
+    if found is None or planned_steps(run) is not None or plan.of_epochs(run) is not None:
+        return None
+    m = run.tables["metrics"]
+    code, tags = arrow.codes(m["tag"])
+    source, _ = arrow.codes(m["source"])
+    rows = np.flatnonzero(np.isin(code, [i for i, tag in enumerate(tags) if EVAL.search(words(tag))]))
+    if not len(rows) or np.bincount(code[rows]).max() > 1 or len(np.unique(source[rows])) > 1:
+        return None
+    at = arrow.filled(m["at"], -1)
+    others = np.delete(at, rows)[np.delete(source, rows) == source[rows[0]]]
+    if not len(others) or others.max() >= at[rows].min():
+        return None
+    return Finish(f"the only evaluation stands behind all {found[1] - found[0] + 1} epochs: {tags[code[rows[0]]]}", how="guess")
 
 
 def as_long_as_others(run: Run) -> Finish | None:

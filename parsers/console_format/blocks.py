@@ -26,6 +26,7 @@ _STEPS = (
     "total_timesteps",
     *vocabulary.SURE_STEP,
     *vocabulary.EPOCH,
+    *vocabulary.FRAMES,
 )  # of a box, the best first: of the environment's and the algorithm's, SB3's axis
 _NAMES = lazy_re(r"^\s*Epoch\s+(?:GPU_mem|gpu_mem)\s+\S")
 _ROW = lazy_re(r"^\s*(\d+)/(\d+)\s+([\d.]+)[GM]\s+(.*)$")

@@ -12,10 +12,16 @@ _COUNT = lazy_re(r" ?\[(\d+)\](?:\t| [A-Za-z][\w/]*=)")  # XGBoost, LightGBM; CL
 _PAIR = lazy_re(r"\[ *(\d+), *(\d+)(?:/ *(\d+))?\]")
 _TWO = lazy_re(r"\[ *(\d+) */ *\d+ *\] *\[ *(\d+) */ *(\d+) *\]")
 _BEHIND = lazy_re(r"(?:^|(?<=\s))(?P<epoch>\d{1,6})epoch(?::\w+:(?:\d+-)?(?P<it>\d+)batch)?(?=[: ])")  # ESPnet: 3epoch:train:1-50batch
-
+# "Start Evaluating 10 Epoch..0%..10%....BEST_ACC: 98.7%"
+_ACTS_IN = lazy_re(r"(?i)\W*(?:start|begin)\w*+ (?:train|evaluat|test|validat)\w*+ (\d{1,6}) epoch\b")
 _BAR_OF_EPOCH = lazy_re(
     r"[^|%]*?(?:^|[\s\]])(\d{1,9})/(\d{1,9}):? {1,9}\d{1,3}%\|[^|]*+\| {0,9}(\d{1,9})/(\d{1,9}) \["
 )  # tqdm's description: [fold_0] 001/200:  25%|##   | 1/4 [
+
+_BEST_WAS = lazy_re(
+    r"(?i)\b(?:(?:new|current|overall) )?(?:best|highest|lowest|max|min|maximum|minimum)\b[^|;]{1,120}?\b(?:at|in|from|@)(?: the)? (?:epoch|step|iter\w*)[ :=#]{0,3}$"
+)
+_NEW = lazy_re(r"(?i)\bnew\b|\bimproved\b")
 
 
 def put_places(line: Line, body: str, found: Mapping[str, int]) -> None:
@@ -27,6 +33,8 @@ def put_places(line: Line, body: str, found: Mapping[str, int]) -> None:
     if not line.mode and not line.has("epoch") and (m := _TWO.match(body)) is not None:  # [epoch/epochs][iteration/iterations]
         line.fields = [f._replace(role="epochs") if f.role == "total" else f for f in line.fields]
         _placed(line, m, ("epoch", "it", "total"))
+    if not found and (m := _ACTS_IN.match(body)) is not None:
+        _placed(line, m, ("epoch",))
     if not found and "epoch" in body and (m := _BEHIND.search(body)) is not None:
         named = [Field(role, "", *(line.body + i for i in m.span(role))) for role in ("epoch", "it") if m[role]]
         line.fields = sorted([*line.fields, *named], key=lambda f: f.start)
@@ -35,6 +43,14 @@ def put_places(line: Line, body: str, found: Mapping[str, int]) -> None:
         bare = [f for f in line.fields if f.start in (line.body + m.start(1), line.body + m.start(2)) and f.role == "skip" and not f.tag]
         if len(bare) == 2:
             _placed(line, m, ("epoch", "epochs", "it", "total"))
+    _leave_out_the_best(line, body)
+
+
+def _leave_out_the_best(line: Line, body: str) -> None:
+    """``current best dsc: 0.91 at epoch: 39`` tells where the best was, whatever epoch it is now; a new best is of now."""
+    for i, f in enumerate(line.fields):
+        if f.role in ("epoch", "step") and (m := _BEST_WAS.search(body, 0, f.start - line.body)) is not None and not _NEW.search(m[0]):
+            line.fields[i] = f._replace(role="skip")
 
 
 def _placed(line: Line, m: re.Match[str], roles: tuple[str, ...]) -> None:

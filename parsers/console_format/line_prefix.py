@@ -3,7 +3,8 @@
 ``[rank3]:`` torchrun, ``[rank: 3]`` Lightning, ``Rank 3: `` by hand, ``[1,2]<stdout>:`` mpirun, ``[1,mpirank:2,algo-1]<stdout>:`` SageMaker, ``[default0]:`` elastic,
 ``8f0a1b2c [rank=0] || INFO: [123] root:`` Determined, ``(RayTrainWorker pid=12)`` ray; ISO clocks,
 ``20260101-12:00:00``, ``26-01-31 12:00:00 - INFO:`` (ESRGAN),
-glog (``I0101 12:00:00.0``, ``I 0101 12:00:00``), syslog (``Jan 01 12:00:00``), ``01-Jan-2026 12:00:00`` (its year may be missing), ``01/31 12:00:00`` (detectron2), ``[12:00:00]``, seconds since 1970 (UCX).
+glog (``I0101 12:00:00.0``, ``I 0101 12:00:00``), syslog (``Jan 01 12:00:00``), ``01-Jan-2026 12:00:00`` (its year may be missing), ``01/31 12:00:00`` (detectron2), ``[12:00:00]``, seconds since 1970 (UCX),
+``[01.31.26|12:00:00]`` and ``[ Sat Jan 31 12:00:00 2026 ]`` (ST-GCN and its heirs).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import NamedTuple
 from parsers.lazy_regex import lazy_re
 from parsers.tables import NO_YEAR
 
+CLOCKS = frozenset({"glog", "syslog", "md", "day", "compact", "short", "dotted", "ctime", "dmy"})  # beside ISO's; none says its zone
 SUFFIX = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _LEVEL = r"(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL|FATAL|SUCCESS|TRACE|NOTICE)"
@@ -32,6 +34,8 @@ _PREFIX = lazy_re(
     rf"|\[?(?P<dmy>\d\d?[-/ ](?:{'|'.join(_MONTHS)})(?:[-/ ]\d{{4}})?[ :]\d\d:\d\d:\d\d(?:[.,]\d+)?)(?: [+-]\d{{4}})?\]?(?!\w)"
     r"|\[?(?P<md>\d\d/\d\d(?:/\d{4})? \d\d:\d\d:\d\d)(?: [\w.]+)?\]?:?|\[?(?P<unix>1[4-9]\d{8}\.\d+)\]?(?!\w)"
     r"|\[?(?P<compact>(?:19|20)\d{6}[-_ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?!\w)"
+    r"|\[(?P<dotted>\d\d\.\d\d\.\d\d\|\d\d:\d\d:\d\d)\]"  # torchlight (ST-GCN): %m.%d.%y|%X
+    rf"|\[ (?P<ctime>[A-Z][a-z]{{2}} (?:{'|'.join(_MONTHS)}) [ \d]\d \d\d:\d\d:\d\d \d{{4}}) \]"  # its heirs: time.asctime()
     rf"|\[[\w.-]+\](?= +(?:{_LEVEL}[ :]|\d{{4}}-\d\d-\d\d ))"  # the thread, as Java's Logback and Log4j write it, or the host (ESPnet)
     rf"|\(\w+:\d+\)(?= {_LEVEL}:)"  # ESPnet: (trainer:714) INFO:
     r"|\[?(?P<day>\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?=[ \]-])|\[titan\]"
@@ -130,7 +134,7 @@ def prefix(text: str) -> Line:
             line.clock = "iso" + (m["zone"] or "").strip()
         elif kind in {"rank", "process", "mpi", "local"}:
             line.fields.append(Field("rank", "", *m.span(kind)))
-        elif kind in {"glog", "syslog", "md", "day", "unix", "compact", "short", "dmy"} and not line.clock:
+        elif kind in CLOCKS | {"unix"} and not line.clock:
             line.fields.append(Field("time", "", *m.span(kind)))
             line.clock = kind
         seen_mark, pos = True, m.end()
@@ -141,8 +145,8 @@ def prefix(text: str) -> Line:
 _minutes: dict[str, float] = {}
 
 
-def _cut(text: str, kind: str) -> tuple[str, str]:
-    """A clock as "2026-01-31 12:00" and the seconds behind it."""
+def _minute(text: str, kind: str) -> tuple[str, str]:
+    """A clock as year-month-day hour:minute, and its seconds."""
     if kind.startswith("iso"):
         return text[:16], text[17:]
     if kind == "glog":
@@ -152,6 +156,10 @@ def _cut(text: str, kind: str) -> tuple[str, str]:
         return f"20{text[:14]}", text[15:]
     if kind == "compact":
         return f"{text[:4]}-{text[4:6]}-{text[6:8]} {text[9:14]}", text[15:]
+    if kind == "dotted":
+        return f"20{text[6:8]}-{text[:2]}-{text[3:5]} {text[9:14]}", text[15:]
+    if kind == "ctime":
+        return f"{text[20:]}-{_MONTHS.index(text[4:7]) + 1:02}-{int(text[8:10]):02} {text[11:16]}", text[17:19]
     if kind == "day":
         return f"1970-01-01 {text[:5]}", text[6:]
     if kind == "md":
@@ -172,7 +180,7 @@ def seconds(text: str, kind: str) -> float | None:
     try:
         if kind == "unix":
             return float(text)
-        minute, rest = _cut(text, kind)
+        minute, rest = _minute(text, kind)
         base = _minutes.get(minute + kind)
         if base is None:
             y, mo, d, h, mi = (int(minute[a:b]) for a, b in ((0, 4), (5, 7), (8, 10), (11, 13), (14, 16)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from parsers.console_format.line_prefix import Line
 from parsers.console_format.remaining_time import Remaining
-from parsers.records.vocabulary import BATCH_NUMBER, COMPOSED_STEPS, EPOCH_STEPS, RUN_CLOCK, THROUGH_THE_RUN
+from parsers.records.vocabulary import BATCH_NUMBER, COMPOSED_STEPS, EPOCH_STEPS, RUN_CLOCK, STEP, THROUGH_THE_RUN
 
 
 class Steps:
@@ -20,6 +20,7 @@ class Steps:
         self.loose = False  # a loss came before any step
         self.epoch: int | None = None
         self.headed = False  # "Epoch 3/12" stands alone above its lines
+        self.sure = False  # that such a line heads what is below it: "epoch: 10" alone is a setting
         self.rose = False  # no line has counted yet since that epoch rose
         self.aside = False  # the last line counts to another total than the steps of an epoch: an evaluation
         self.full: int | None = None  # the last epoch whose steps were all counted
@@ -38,13 +39,18 @@ class Steps:
         self.lap = (-1, -1)  # epoch and count of the last such line
         self.bar = (-1, 0, 0)  # epoch, count and total of the last bar that counts within its epoch
 
-    def heading(self, epoch: int, n: int) -> None:
+    def heading(self, epoch: int, n: int, body: str) -> None:
         """``Epoch 3/12`` stands alone in line ``n``: where nothing counts finer, it is the step of what is below it."""
         self.rose = self.epoch is not None and epoch > self.epoch
+        self.sure = self.sure or self.rose or not {":", "="} & {*body}
         self.headed, self.epoch, self.told = True, epoch, False
         self.base = 0 if epoch == 0 else self.base
         if not self.finer:
             self.step, self.line, self.way = epoch, n, "epoch"
+
+    def covers(self) -> bool:
+        """Does an epoch stand alone above, and nothing counts finer, so that all below it is of it? Not where losses stand above their epoch."""
+        return self.headed and self.sure and self.way == "epoch" and not self.finer and not self.loose
 
     def resolve(self, line: Line, parts: dict[str, int], n: int) -> int | None:
         """The step of a line that names one in any way, now also the step of the log."""
@@ -71,7 +77,7 @@ class Steps:
             step, self.way = (
                 (parts["step"], "named") if through else (self._laid(epoch or 0, parts["step"], held_out=bool(line.mode)), "lap")
             )
-        elif it is not None and epoch is not None and total and (first == "epoch" or below):
+        elif it is not None and epoch is not None and total and (first == "epoch" or below or word.lower() in BATCH_NUMBER):
             if word and ((self.epoch is not None and epoch > self.epoch and not self.headed) or (below and self.rose)):
                 self.within, self.rose = it <= self.last or self.last < 0, False
             step, self.way = (self._composed(epoch, it, total, bool(line.mode)), "composed") if self.within or not word else (it, "named")
@@ -111,8 +117,8 @@ class Steps:
         return goes_on
 
     def counts(self, word: str, value: int, n: int) -> None:
-        """``batch: 120`` or ``Generation 5`` stands alone above line ``n``, which measures: a batch counts within its epoch."""
-        within = word in BATCH_NUMBER and self.epoch is not None
+        """``batch: 120`` or ``Generation 5`` stands alone above line ``n``, which measures: a batch counts within its epoch, a step may."""
+        within = (word in BATCH_NUMBER or word in STEP) and self.epoch is not None
         self.step, self.way = (self._laid(self.epoch or 0, value), "lap") if within else (value, "named")
         self.finer, self.line = True, n
         self.ways.add(self.way)

@@ -1,5 +1,5 @@
 """Short lists of fractions in a line, by their index: ``expert_load: [0.47, 0.12, 0.19]``, ``Pseudo dice [0.81, 0.44]``, ``qk_max 1.0/0.8/1.0``,
-``max attn logit per layer 5.5 6.25``."""
+``max attn logit per layer 5.5 6.25``; or by their own names, ``[Avg. Loss, Loss]: [10.4, 7.2]``."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ _SLASHED = lazy_re(
 _PER_PART = lazy_re(
     rf"(?<![\w./-])(?P<name>(?:[A-Za-z][\w.-]{{0,20}}+ ){{1,4}}per (?:layer|block|head|expert|group|rank))\s?[:=]?\s(?P<list>{_NUM}(?:\s{_NUM}){{1,63}})(?=\s*(?:$|[|,;]))"
 )
+_WORD = r"[A-Za-z][\w.%/-]{0,30}+(?: [A-Za-z][\w.%/-]{0,30}+){0,2}"
+_NAMED = lazy_re(rf"\[(?P<names>{_WORD}(?:, {_WORD}){{1,7}})\]\s?[:=]\s?\[(?P<list>\s?{_NUM}(?:, {_NUM}){{1,7}})\s?\]")
 _OF_CLASSES = lazy_re(r"(?i)\b(?:dice|m?iou|jaccard)\b")
 _OF_EXPERTS = lazy_re(r"(?i)\b(?:experts?|router|moe)\b")
 _LOAD = lazy_re(r"(?i)(?:experts?|router|moe)[ _/](?:load|share|usage|util\w*|frac(?:tion)?)/\d+$")  # as a tag
@@ -35,6 +37,12 @@ def put_vectors(line: Line) -> None:
     if "[" not in line.text and " per " not in line.text and line.text.count("/") < 2:
         return
     placed = any(f.role in {"step", "it", "epoch"} for f in line.fields)
+    if placed and (m := _NAMED.search(line.text, line.body)) is not None:
+        own = [i for i, f in enumerate(line.fields) if m.start("list") <= f.start < m.end("list")]
+        names = m["names"].split(", ")
+        for i, name in zip(own, names, strict=False) if len(own) == len(names) == len({*names}) else ():
+            line.fields[i] = line.fields[i]._replace(role="metric", tag=name)
+        return
     for m in (found for pattern in (_LIST, _SLASHED, _PER_PART) for found in pattern.finditer(line.text, line.body)):
         first, end = m.span("list")
         own = [i for i, f in enumerate(line.fields) if first <= f.start < end]

@@ -186,19 +186,19 @@ class Measured:
         if line.bar:
             self.plans.total(n, line, parts, "epoch" in parts or self.now.headed)
         if "epoch" in parts and EPOCH_ABOVE.match(body):
-            self.now.heading(parts["epoch"], n)
+            self.now.heading(parts["epoch"], n, body)
         return self.headings.read(n, line, body, self.now.epoch)
 
     def _stepless(self, where: Where, line: Line, metrics: list[tuple[str, float]]) -> bool:
         """Measurements without a step: words that cannot be settings, or whole rows right behind a step."""
         n, summary = where.line, _SUMMARY.search(line.text, line.body) is not None
         near, phase, above, told = self.near(n), self.headings.phase(n), self.headings.count(n), self.headings.tell(n, line)
-        if not told and not stands_alone(line, near, where.time is not None, self.started):
+        if not told and not stands_alone(line, near, where.time is not None, self.started or self.now.covers()):
             return False
         if above:
             self.now.counts(*above, n)
         strong = [tag for tag, _ in metrics if STRONG.search(tag)]
-        inherits = near or above or line.mode or phase or any(_LATER.search(t) for t in strong)
+        inherits = near or above or line.mode or phase or self.now.covers() or any(_LATER.search(t) for t in strong)
         step = self.now.step if inherits and (above or not summary) and 0 <= n - self.now.line < 500 else None
         self.now.loose = self.now.loose or (step is None and self.now.step is None and bool(strong))
         if line.context and (summary or told or step is None):

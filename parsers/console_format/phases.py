@@ -33,7 +33,11 @@ _SET_TO = lazy_re(r"[\w ]+[:=]\s*(?P<value>\S+)$")
 _FRACTION = lazy_re(r"[.nN]")
 _LONGEST = 200  # characters of such a line (a bound)
 _NEAR = 3  # lines
-_COUNTS = lazy_re(rf"\W*(?P<word>(?i:{'|'.join(sorted(vocabulary.COUNTED))}))[ :#=]{{1,3}}(?P<value>\d{{1,9}})(?: ?/ ?\d+)?\W*")
+_STEPS = frozenset({"iteration", "iter", "step"})  # "iterations: 20000" is a setting
+_COUNTS = lazy_re(
+    rf"(?P<rule>\W*)(?P<word>(?i:{'|'.join(sorted(vocabulary.COUNTED | _STEPS))}))[ :#=]{{1,3}}(?P<value>\d{{1,9}})(?: ?/ ?\d+)?(?P<end>\W*)"
+)
+_RULE = 3  # bound: marks in a row, as of a line that is drawn through the page
 _VALUES = lazy_re(r"[\d.%]+$")
 
 
@@ -42,15 +46,15 @@ class Headings:
 
     def __init__(self) -> None:
         self._word, self.line = "", 0  # where the last one stands, of training or evaluation
-        self._count, self._counted, self._rose = ("", -1), -_NEAR - 1, False
+        self._count, self._counted, self._rose, self._ruled = ("", -1), -_NEAR - 1, False, False
 
     def phase(self, n: int) -> str:
         return self._word if n - self.line <= _MOST_LINES else ""
 
     def count(self, n: int) -> tuple[str, int] | None:
-        """Word and number of a line right above that counts (``Generation 5``). ``batch: 64`` is a size until it rises, and batches of an evaluation
-        are no place of the run."""
-        sure = self._rose or self._count[0] not in vocabulary.WEAK_STEP
+        """Word and number of a line right above that counts (``Generation 5``). ``batch: 64`` is a size until it rises or stands in a drawn line,
+        and batches of an evaluation are no place of the run."""
+        sure = self._rose or self._ruled or self._count[0] not in vocabulary.WEAK_STEP | _STEPS
         return self._count if sure and 0 < n - self._counted <= _NEAR and not self.phase(n) else None
 
     def tell(self, n: int, line: Line) -> bool:
@@ -66,7 +70,8 @@ class Headings:
         m = _COUNTS.fullmatch(body) if len(body) < _LONGEST else None
         if m is not None:
             before, self._count, self._counted = self._count, (m["word"].lower(), int(m["value"])), n
-            self._rose = before[0] == self._count[0] and (before[1] < self._count[1] or epoch is not None)
+            self._ruled = min(len(m["rule"].strip()), len(m["end"].strip())) >= _RULE
+            self._rose = before[0] == self._count[0] and (before[1] < self._count[1] or (epoch is not None and before[1] != self._count[1]))
         words = [w.lower() for w in _WORD.findall(body)]
         if line.bar or not 0 < len(words) <= _MOST_WORDS:
             return False

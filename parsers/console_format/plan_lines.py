@@ -12,14 +12,17 @@ from __future__ import annotations
 
 from parsers.console_format.line_prefix import SUFFIX, Line
 from parsers.lazy_regex import lazy_re
+from parsers.records.vocabulary import BAR_AT, BAR_HERE, BAR_OF
 from parsers.tables import Rows
 
 TOTAL, EPOCHS, OF_EPOCH, MICRO, REACHED = ("total_steps", "epochs", "steps_per_epoch", "micro_batches_per_epoch", "reached")
+BESIDE = "beside_steps"  # a total without a word: of the run, where no epoch is named and the steps never fall back
 _N = r"(?<![\d,.])(\d[\d,]*+)"
 _STEPS = r"(?:steps|iterations|iters|updates)"
 _HINT = lazy_re(r"(?i)epoch|iteration|micro|generation batches|steps|iters|kit/|Mit/")
 _SAID = (
-    (TOTAL, lazy_re(rf"(?i)\btotal (?:number of )?(?:train(?:ing)? |optimi[sz]ation |optimi[sz]er )?{_STEPS}\s*+(?:(?:is|=|:|->)\s*+)?{_N}\b(?!\s*+/)")),
+    (TOTAL, lazy_re(rf"(?i)\btotal (?:number of )?(?:train(?:ing)? |optimi[sz]ation |optimi[sz]er )?{_STEPS}\s*+(?:(?:is|=|:|->)\s*+)?{_N}\b(?!\s*+/|(?: {_STEPS})? (?:completed|done)\b)")),
+    (REACHED, lazy_re(rf"(?i)\btotal (?:number of )?(?:\w{{3,20}} )?{_STEPS}\W{{1,3}}{_N} {_STEPS} (?:completed|done)\b")),
     (TOTAL, lazy_re(rf"(?i)= ?{_N} total (?:{_STEPS}|batches)\b")),
     (TOTAL, lazy_re(rf"(?i)\b{_N} max(?:imum)? {_STEPS}\b")),
     (TOTAL, lazy_re(rf"(?i)\btrain(?:ing)? for {_N} {_STEPS}\b")),
@@ -33,6 +36,8 @@ _SAID = (
     (OF_EPOCH, lazy_re(rf"\bTotal Generation Batches {_N}\b")),
     (MICRO, lazy_re(rf"\bTotal Micro Batches {_N}\b")),
 )  # fmt: skip
+# MMEngine and MMCV print their configuration as the program text that it is
+_CONFIG = lazy_re(r"\b(?:train_cfg|runner) ?= ?dict\(.{0,200}?\bmax_(?P<what>epochs|iters) ?= ?(?P<n>\d+)")
 
 
 class Plans:
@@ -42,6 +47,9 @@ class Plans:
         self._rows = rows
         self._known: dict[str, int] = {}
         self._bar: tuple[int, int, int] | None = None  # line, last position and total of the bar over the training
+        self._nameless = (0, 0, 0)  # the same of the last bar without a name
+        self._laps = False  # that bar began anew
+        self._from_0 = False  # an epoch 0 was counted
         self._again = False  # that bar began anew
 
     def forget(self) -> None:
@@ -64,10 +72,17 @@ class Plans:
             if m := pattern.search(body):
                 self._put(key, _count(m[1]), n)
 
+    def configured(self, n: int, text: str) -> None:
+        """A line of program text."""
+        if "max_" in text and (m := _CONFIG.search(text[:2000])) is not None:
+            self._put(EPOCHS if m["what"] == "epochs" else TOTAL, int(m["n"]), n)
+
     def epochs(self, n: int, line: Line) -> None:
         """``Epoch 3/100``, whatever else the line says."""
         if (value := line.value("epochs")) is not None:
-            self._put(EPOCHS, value, n)
+            epoch = line.value("epoch")
+            self._from_0 = (self._from_0 and self._known.get(EPOCHS, value) in (value, value + 1)) or epoch == 0
+            self._put(EPOCHS, value + (self._from_0 and epoch == value), n)  # 0/69 ... 69/69 are seventy
 
     def total(self, n: int, line: Line, parts: dict[str, int], within: bool) -> None:
         """``step 120/500``, a bar; ``within``: this total is that of an epoch."""
@@ -80,12 +95,15 @@ class Plans:
                 self._bar = None
         elif line.bar:
             self._drawn(n, line, parts.get("it", 0), total)
-        elif any(f.role == "it" and f.tag for f in line.fields):
-            self._put(TOTAL, total, n)
+        elif (it := next((f for f in line.fields if f.role == "it"), None)) is not None:
+            self._put(TOTAL if it.tag else BESIDE, total, n)
 
     def _drawn(self, n: int, line: Line, it: int, total: int) -> None:
         """A bar over training says so by its name or by what it measures; nameless ones are of anything."""
         if not (line.training and "rain" in line.text[: line.text.find("%|")]) and not any(f.role == "metric" for f in line.fields):
+            if line.training:
+                self._laps = self._laps or (it < self._nameless[1] and total == self._nameless[2])
+                self._nameless = (n, it, total)
             return
         if self._bar is None or self._bar[2] < total:
             self._bar, self._again = (n, it, total), False
@@ -93,9 +111,13 @@ class Plans:
             self._again = self._again or it < self._bar[1] == total
             self._bar = (self._bar[0], it, total)
 
-    def finish(self, beside_losses: tuple[int, int, int]) -> None:
+    def finish(self, beside_losses: tuple[int, int, int], measured: bool) -> None:
         """What only the whole log tells: whether its longest bar was drawn once; ``beside_losses``: line, position and total of the bar
-        that gave transformers' dict lines their steps, total 0 where none did."""
+        that gave transformers' dict lines their steps, total 0 where none did. A log without any measurement may be the stream of a bar."""
+        n, it, total = self._nameless if measured else self._bar or self._nameless
+        if it > 1 and not (measured and self._laps):
+            self._put(BAR_HERE if measured else BAR_AT, it, n)
+            self._put(BAR_OF, total, n)
         n, it, total = self._bar or beside_losses
         if total < 2:
             return

@@ -10,7 +10,7 @@ from parsers.console_format.columns import Columns
 from parsers.console_format.counters import Counters
 from parsers.console_format.event_lines import MAX_TEXT, Event, event_of, loss_scale, skipped, when
 from parsers.console_format.line_numbers import read_line
-from parsers.console_format.line_prefix import Line, Where, prefix, seconds
+from parsers.console_format.line_prefix import CLOCKS, Line, Where, prefix, seconds
 from parsers.console_format.measured import Measured
 from parsers.console_format.other_lines import Words
 from parsers.lazy_regex import lazy_re
@@ -18,12 +18,17 @@ from parsers.runs.process_lines import LAUNCH
 from parsers.tables import Gap, Rows
 
 MAX_SEGMENT = 20_000  # characters
+# unit: Python prints a double by 17 digits at most; behind the 16th nothing is lost that is ever seen
+_IN_FULL = lazy_re(r"-?0?\.?0*+(?:\d\.?){16,24}(?:e[-+]\d\d)?")
 LABEL = lazy_re(r"\s*(\d{1,5}):(?: |$)")  # srun -l: the task that wrote the line; a blank follows, and no minutes of a clock
 _BAR_AND_MORE = lazy_re(r"(.*?\d%\|[^|]*\| *[\d.kM]+/[\d.kM]+ \[[^\[\]]*+\])([A-Za-z{\[*].*)", re.DOTALL)
 _CARETS = lazy_re(r"(\s*[~^]{3,})([^\s~^].*)", re.DOTALL)
 _TOLD = lazy_re(
     r"(?i)overflow|detected|skipping|nan loss|non-?finite|spike|stopping_early|early.?stop|end of training|peak memory|total.time"
 )
+_COMPLAINS = lazy_re(r"(?i)[\w./-]{1,60}: (?:fatal |internal )?error[:,] ")  # "queue.pl: Error, ...": what it measured is quoted
+# What glog writes in front of information: TensorFlow's allocator asks for less where it "failed to allocate" (cuda_driver.cc)
+_INFORMS = lazy_re(r"(?:^|\s)I(?:\d{4} [\d:.]+ +\d+)? +[\w./-]+\.(?:cc|cpp|cu):\d+\]")
 
 
 class Reader:
@@ -80,8 +85,10 @@ class Reader:
             words.traceback(where, text, body, self.measured.now.step)
             or words.arguments(n, text)
             or words.stated(n, body, self.measured.started)
-            or words.program(n, text)
         ):
+            return True
+        if words.program(n, text):
+            self.measured.plans.configured(n, text)
             return True
         return words.batch(n, text, where.rank) or self._row(where, front, torn) or self._table(where, text)
 
@@ -93,13 +100,16 @@ class Reader:
         if torn:
             self._tear(line, n)
         near = measured.near(n) and measured.now.way != "epoch"
-        taken = [measured.take(*said, torn) for said in self.counters.read(where, line, near)]
-        reports = taken[-1] if taken else True  # one that waits to be understood
+        quotes = _COMPLAINS.match(body) is not None
+        taken = [] if quotes else [measured.take(*said, torn) for said in self.counters.read(where, line, near)]
+        reports = taken[-1] if taken else not quotes  # one that waits to be understood
         measured.plans.sentence(n, body)
         heads = measured.headings.line == n
         if self.words.listing(n) or (reports and not heads and (line.bar or not _TOLD.search(text))):
             return
         event = event_of(body if len(body) > 3 else text)
+        if event is not None and event.level == "error" and _INFORMS.search(text[: len(text) - len(body)]):
+            event = event._replace(level="warning")
         if event is not None and (
             not reports
             or event.kind in {"overflow", "nonfinite", "warning", "finished", "loop_end"}
@@ -123,9 +133,10 @@ class Reader:
         return bool(curves)
 
     def _tear(self, line: Line, n: int) -> None:
+        """Leaves the number out that ends the text: it may have lost digits, unless it has all that a double is printed with."""
         end = len(line.text.rstrip())
         for i, f in enumerate(line.fields):
-            if f.end == end and f.role not in {"skip", "time", "rank"}:
+            if f.end == end and f.role not in {"skip", "time", "rank"} and not _IN_FULL.fullmatch(line.text, f.start, f.end):
                 line.fields[i] = f._replace(role="skip")
                 self.gaps.append(Gap(f"line {n}", "breaks off here; the last number may be cut and was left out", 1))
 
@@ -133,7 +144,7 @@ class Reader:
         f = next((f for f in line.fields if f.role == "time"), None)
         if f is None:
             return None
-        self.zoneless |= line.clock in {"iso", "glog", "syslog", "md", "day", "compact", "short", "dmy"}
+        self.zoneless |= line.clock == "iso" or line.clock in CLOCKS
         return seconds(line.text[f.start : f.end], line.clock)
 
     def _placed(self, event: Event, line: Line) -> Event:
@@ -197,7 +208,7 @@ class Reader:
         for where, line in self.counters.rest():
             self.measured.take(where, line)
         self.measured.settle({})
-        self.measured.plans.finish(self.measured.dicts.drawn())
+        self.measured.plans.finish(self.measured.dicts.drawn(), self.measured.started)
         if note := self.measured.now.axis():
             self.measured.notes[note] = None
         if self.alive is not None:

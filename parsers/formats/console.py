@@ -86,7 +86,7 @@ def claims(path: Path, head: bytes) -> bool:
         return False
     lines = ANSI.sub("", text).splitlines()
     lines = [s for s in (lines if len(head) < HEAD_BYTES else lines[:-1] or lines) if s.strip()]
-    if not lines or _is_json(lines) or delimited.looks_like_table(lines) or bare_tables.is_one_metric(path, lines):
+    if not lines or _is_json(lines) or delimited.looks_like_table(lines) or bare_tables.is_measured(path, lines):
         return False
     if suffix in _DOCUMENTS:
         return says_steps(lines) * 2 > len(lines[:LOOKED_AT])

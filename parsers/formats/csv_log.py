@@ -63,7 +63,7 @@ def claims(path: Path, head: bytes) -> bool:
     if monitors or envelopes.kind_of(path, head):
         return False  # a monitor's rows, which are of devices and moments, or lines of a log
     lines = lines[:-1] if len(head) >= HEAD_BYTES else lines
-    return named or delimited.looks_like_table(lines) or bare_tables.is_one_metric(path, lines)
+    return named or delimited.looks_like_table(lines) or bare_tables.is_measured(path, lines)
 
 
 def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
@@ -180,15 +180,13 @@ class _Lines:
             self.odd = (at, cells)
             return
         waiting, self.odd = self.odd, None
-        if len(cells) > len(self.out.names):
+        if len(cells) > len(self.out.names) or not self.out.named:
             self.widened += 1
             if self.widened > _MAX_WIDENED:
                 self.odd = (at, cells)
                 self.out.gaps.add(waiting[0], f"{len(cells)} columns where the header has {len(self.out.names)}", 1)
                 return
-            self.out.note(f"from line {waiting[0]} on, rows have {len(cells)} columns, {len(self.out.names)} of them named")
-            names = [*self.out.names, *(f"column_{n + 1}" for n in range(len(self.out.names), len(cells)))]
-            self.out.layout(names, lines[i : i + _SAMPLE_ROWS], named=True)
+            self.out.widen(waiting[0], len(cells), lines[i : i + _SAMPLE_ROWS])
         else:
             self.narrow.add(len(cells))
         self.out.row(*waiting)
@@ -221,9 +219,7 @@ class _Lines:
         """Takes a row of names as the header. A first row that is none means that the columns have no names."""
         if not delimited.is_header(cells, not self.out.names):
             if not self.out.names:
-                self.out.note("no header: columns are counted")
-                names = [f"column_{n + 1}" for n in range(len(cells))]
-                self.out.layout(names, lines[i : i + _SAMPLE_ROWS], named=False)
+                self.out.unnamed(len(cells), lines[i : i + _SAMPLE_ROWS])
             return False
         names = [c.strip() for c in cells]
         if len(names) > 1 and not names[-1]:

@@ -23,6 +23,7 @@ class Writer(TableLog):
         super().__init__()
         self.path = path
         self.delimiter, self.decimal = "", "."
+        self.named, self.told = False, list[str]()  # by a header; how the columns are called that measure, where there is none
         self.timesteps = 0
         self.monitor: tuple[int, int] | None = None  # columns of episode length and of seconds, in a monitor.csv
         self.t_start: float | None = None
@@ -37,8 +38,22 @@ class Writer(TableLog):
         self.delimiter = delimited.delimiter(lines)
         self.decimal = delimited.decimal(lines, self.delimiter)
 
+    def unnamed(self, width: int, lines: Sequence[str]) -> None:
+        """Columns without a header."""
+        self.note("no header: columns are counted")
+        self.layout([f"column_{n + 1}" for n in range(width)], lines, named=False)
+
+    def widen(self, at: int, width: int, lines: Sequence[str]) -> None:
+        """Rows of another width than those above: more columns than the header has, or other ones where there is no header."""
+        if not self.named:
+            self.unnamed(width, lines)
+            return
+        self.note(f"from line {at} on, rows have {width} columns, {len(self.names)} of them named")
+        self.layout([*self.names, *(f"column_{n + 1}" for n in range(len(self.names), width))], lines, named=True)
+
     def layout(self, names: list[str], lines: Sequence[str], named: bool) -> None:
         self.settle()
+        self.named = named
         sample: list[list[str]] = []
         for record in delimited.records(lines):
             row = delimited.split(record, self.delimiter) or []
@@ -50,8 +65,11 @@ class Writer(TableLog):
         roles = column_roles.assign(names, columns, named)
         tags = delimited.tags(names, self.path, roles.metrics)
         left = [] if named else [i for i in roles.metrics if i >= bare_tables.counters(columns)]
-        if len(left) == 1 and (tag := bare_tables.tag_of(self.path)):
-            tags[left[0]] = tag
+        for i, tag in zip(left, bare_tables.tags_of(self.path, [columns[i] for i in left], self.told), strict=False):
+            tags[i] = tag
+        self.told = [tags[i] for i in left]
+        if len(left) > 1 and bare_tables.of_epochs(columns, self.told):
+            roles = replace(roles, steps_are="epochs")
         self.monitor = (names.index("l"), names.index("t")) if {"r", "l", "t"} <= set(names) else None
         if self.monitor:
             self.note("rows are episodes, steps the timesteps up to their end")

@@ -40,7 +40,8 @@ THROUGH_THE_RUN = frozenset(
 )  # fmt: skip
 
 # In a table without any other axis, where it grows in whole numbers.
-LAST_RESORT = ("episode", "episodes", "game", "rollout", "round", "generation", "tick", "t", "x", "i", "n", "k", "s", "u", "index", "idx", "", "unnamed:_0")  # fmt: skip
+FRAMES = ("frame", "frames", "env_frames", "num_frames", "total_frames")  # of an environment, as Atari's steps are called
+LAST_RESORT = ("episode", "episodes", "game", "rollout", "round", "generation", "tick", *FRAMES, "t", "x", "i", "n", "k", "s", "u", "index", "idx", "", "unnamed:_0")  # fmt: skip
 # In a console line that names no other step, where it rises from line to line.
 COUNTED = frozenset({*BATCH_NUMBER, *_UPDATES, *LAST_RESORT[:7]})
 
@@ -53,6 +54,8 @@ RANK = ("rank", "global_rank", "process_rank", "dp_rank", "process_index", "rank
 EVALUATION = (
     "val", "vali", "valid", "validation", "eval", "evaluation", "evaluate", "test", "testing", "dev", "holdout", "heldout", "backtest", "oos",
 )  # fmt: skip
+# Events of the kind "plan": where a progress bar without a name stands in a log that measures nothing, and in one that does, and its total.
+BAR_AT, BAR_HERE, BAR_OF = "bar_at", "bar_here", "bar_of"
 # What a source's note says of its steps where they are no steps of the optimizer that it names.
 EPOCH_STEPS = "steps are epochs"
 COMPOSED_STEPS = "steps are made of epoch and iteration, for no line names one through the run"

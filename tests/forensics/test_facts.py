@@ -43,6 +43,12 @@ def test_plans_of_settings(tmp_path: Path, last: int, config: dict[str, Any], pl
     assert plan.planned_steps(run(tmp_path, steps(last), config)) == planned
 
 
+@pytest.mark.parametrize(("lines", "planned"), [([*range(1, 30)], 50), ([*range(1, 15), *range(1, 15)], None)])
+def test_a_total_without_a_word_is_the_plan_where_steps_never_fall_back(tmp_path: Path, lines: list[int], planned: int | None) -> None:
+    (tmp_path / "train.log").write_text("".join(f"[{i}][{i}/50][1/1] | loss: {2 - i / 50:.3f}\n" for i in lines))
+    assert plan.planned_steps(read(tmp_path)) == planned
+
+
 def test_epochs_times_measured_steps(tmp_path: Path) -> None:
     rows = steps(90, epoch=lambda i: i / 40)
     found = plan.plan(run(tmp_path, rows, {"num_train_epochs": 3, "max_steps": -1}))
@@ -198,3 +204,22 @@ def test_epochs_of_a_table_beside_a_log_of_steps_are_not_the_unit(tmp_path: Path
     (tmp_path / "history.csv").write_text("epoch,mse_tr\n" + "".join(f"{e},{1 / e}\n" for e in range(1, 19)))
     (tmp_path / "fit.log").write_text("".join(f"it {10 * i} mse={1 / i:.4f} |g|=0.5\n" for i in range(1, 91)))
     assert plan.unit(forensics.read(str(tmp_path))) == "step"
+
+
+@pytest.mark.parametrize(("at", "planned"), [(31, 50), (12, None)])
+def test_the_bar_in_a_log_that_measures_nothing_tells_the_plan_where_it_stands_where_the_epochs_do(
+    tmp_path: Path, at: int, planned: int | None
+) -> None:
+    (tmp_path / "train.log").write_text("".join(f"Train Epoch {i} --- train loss : {2 - i / 50}\n" for i in range(1, 32)))
+    (tmp_path / "nohup.log").write_text("27617\n" + "\r".join(f"{2 * i}%|##  | {i}/50 [01:13<1:00:20, 73.88s/it]" for i in range(at + 1)))
+    assert plan.planned_steps(read(tmp_path)) == planned
+
+
+@pytest.mark.parametrize(("laps", "planned"), [(1, 40), (2, None)])
+def test_a_bar_without_a_name_that_stands_where_the_epochs_do_tells_the_plan_unless_it_is_drawn_again(
+    tmp_path: Path, laps: int, planned: int | None
+) -> None:
+    bar = "\r".join(f"{i * 100 // 40}%|##  | {i}/40 [01:13<1:00:20, 73.88s/it]" for i in range(32))
+    lines = "".join(f"Epoch {i}: Validation Accuracy: {40 + i}.5%\n" for i in range(1, 32))
+    (tmp_path / "train.log").write_text("\n".join([bar] * laps) + "\n" + lines)
+    assert plan.planned_steps(read(tmp_path)) == planned

@@ -139,6 +139,14 @@ def test_heartbeats_that_a_program_logs_itself_are_signs_of_life(tmp_path: Path,
 BEAT = "2026-06-06 09:{m:02d}:{s:02d} [rank1] INFO "
 
 
+@pytest.mark.parametrize(("apart", "hung"), [(0.0, True), (0.25, False)])
+def test_a_loss_that_is_computed_anew_at_the_same_step_is_no_heartbeat(tmp_path: Path, apart: float, hung: bool) -> None:
+    rows = [{"ts": 1775116800.0 + i, "step": i, "loss": 2 - i / 100} for i in range(60)]
+    again = [{"ts": 1775116860.0 + 30 * i, "step": 59, "loss": 2 - 59 / 100 + apart * (i % 3)} for i in range(60)]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows + again))
+    assert (ending(forensics.read(str(tmp_path))).kind == "hang") == hung
+
+
 @pytest.mark.parametrize(
     ("beat", "beats", "hung"),
     [

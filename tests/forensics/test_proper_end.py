@@ -36,6 +36,7 @@ def jsonl(folder: Path, rows: list[dict[str, Any]]) -> Path:
         ("EarlyStopping: no improvement in 5 epochs\nsaved out.pt\n", "early"),
         ("| End of training | test loss 4.93 | test ppl 138.31\n", "said"),
         ("training Res18 finished\n", "said"),
+        ("Total Execution Time: 415.10 seconds\n", "said"),
         ("2026-03-04 05:06:07,000 - vae - INFO - finished\n", "said"),
     ],
 )
@@ -74,7 +75,7 @@ def test_a_round_number_of_steps_is_no_sign_of_an_end(tmp_path: Path) -> None:
     assert how_it_ended.ending(read(jsonl(tmp_path / "round", rows))).kind == "unknown"
 
 
-@pytest.mark.parametrize(("epochs", "kind"), [(150, "finished"), (147, "unknown"), (10, "unknown")])
+@pytest.mark.parametrize(("epochs", "kind"), [(150, "finished"), (151, "unknown"), (501, "finished"), (147, "unknown"), (10, "unknown")])
 def test_a_round_number_of_whole_epochs_looks_finished(tmp_path: Path, epochs: int, kind: str) -> None:
     rows = [{"epoch": i, "loss": 2 - i / 300} for i in range(epochs)]
     end = how_it_ended.ending(read(jsonl(tmp_path / "round", rows)))
@@ -181,6 +182,28 @@ def test_a_share_of_the_work_that_comes_to_a_hundred(tmp_path: Path, last: float
     assert how_it_ended.ending(read(jsonl(tmp_path / "r", rows))).kind == kind
 
 
+@pytest.mark.parametrize(
+    ("said", "kind"), [("Error, unfinished job no longer exists, log is in train.log,", "scheduler"), ("job 205350 done,", "cut")]
+)
+def test_a_queue_that_misses_its_job_tells_the_end_and_measures_nothing(tmp_path: Path, said: str, kind: str) -> None:
+    lines = "".join(f"step {i}/346 loss: {2 - i / 200:.4f}\n" for i in range(97))
+    (tmp_path / "train.log").write_text(lines)
+    (tmp_path / "nohup.log").write_text(f"nohup: ignoring input\nstart a new sge\nqueue.pl: {said} last line is 'step 96/346 loss: 1.52'\n")
+    run = read(tmp_path)
+    assert how_it_ended.ending(run).kind == kind
+    assert kind == "cut" or {r["source"] for r in run.tables["metrics"].to_pylist()} == {"train.log"}
+
+
+@pytest.mark.parametrize(("level", "kinds"), [("I", set()), ("E", {"memory"})])
+def test_an_allocator_that_asks_for_less_says_so_as_information(tmp_path: Path, level: str, kinds: set[str]) -> None:
+    where = f"2021-05-09 18:30:53.337423: {level} tensorflow/stream_executor/cuda/cuda_driver.cc:789]"
+    line = f"{where} failed to allocate 613.15M (642935552 bytes) from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory\n"
+    folder = console(tmp_path / "r")
+    text = (folder / "train.log").read_text()
+    (folder / "train.log").write_text(text[: len(text) // 3].rpartition("\n")[0] + "\n" + line + text[len(text) // 3 :].partition("\n")[2])
+    assert {f["kind"] for f in case(folder)["findings"] if f["kind"] == "memory"} == kinds
+
+
 def test_a_job_that_is_cancelled_may_write_on_until_it_is_killed(tmp_path: Path) -> None:
     told = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-06-06T11:58:22 ***\n"
     for more, kind in ((2, "scheduler"), (30, "unknown")):
@@ -216,6 +239,33 @@ def test_a_round_step_looks_finished_where_a_cut_would_seldom_fall_there(tmp_pat
     assert (found is not None) == bool(says)
     if found is not None:
         assert found.how == "guess" and found.says.startswith(says)
+
+
+@pytest.mark.parametrize(("rewarded", "rounds", "kind"), [(True, 489, "finished"), (True, 470, "unknown"), (False, 489, "unknown")])
+def test_rollouts_go_past_the_round_step_that_was_planned(tmp_path: Path, rewarded: bool, rounds: int, kind: str) -> None:
+    name = "rollout/ep_rew_mean" if rewarded else "val_acc"
+    rows = [{"step": 2048 * i, "train/loss": 2 - i / 300, name: i / 500} for i in range(1, rounds + 1)]
+    assert how_it_ended.ending(read(jsonl(tmp_path / "r", rows))).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("epochs", "evaluated", "kind"), [(4, (4,), "finished"), (4, (2, 4), "unknown"), (1, (1,), "unknown"), (4, (3,), "unknown")]
+)
+def test_one_evaluation_behind_all_epochs_closes_them(tmp_path: Path, epochs: int, evaluated: tuple[int, ...], kind: str) -> None:
+    lines = [
+        f"Epoch {i}: Average Training Loss = {0.7 - i / 100}\n" + "Validation Accuracy: 0.5443\n" * (i in evaluated)
+        for i in range(1, epochs + 1)
+    ]
+    (tmp_path / "train.out").write_text("".join(lines))
+    assert how_it_ended.ending(read(tmp_path)).kind == kind
+
+
+@pytest.mark.parametrize(("last", "kind"), [("3.204280902042788", "finished"), ("0.03204280902042788", "finished"), ("3.20428", "unknown")])
+def test_a_last_number_in_full_is_not_cut(tmp_path: Path, last: str, kind: str) -> None:
+    lines = "".join(f"Epoch  {i} Train Loss:  {5 - i / 70}\n" for i in range(99))
+    (tmp_path / "train.out").write_text(f"{lines}Epoch  99 Train Loss:  {last}")
+    run = read(tmp_path)
+    assert how_it_ended.ending(run).kind == kind and bool(run.gaps) == (kind == "unknown")
 
 
 def test_a_trainers_summary_closes_a_log_without_a_step(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,51 @@ def test_numbers_that_nothing_names_are_not_read(tmp_path: Path, name: str, text
     path = tmp_path / name
     path.write_text(text)
     assert not csv_log.claims(path, text.encode()[:HEAD_BYTES])
+
+
+def split_log(accuracy: str = "falls", mark: str = " ") -> str:
+    hits = {"falls": lambda i: 0.5 + i / 64, "few": lambda i: (i * 7 % 5) / 8, "open": lambda i: (i * 7 % 20) / 32}[accuracy]
+    return "".join(f"{i}{mark}{0.5 + ((i * 3) % 20) / 64 if accuracy != 'falls' else 0.9 - i / 64}{mark}{hits(i)}\n" for i in ROWS)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("train_log.txt", "train"), ("eval.log", "eval"), ("validation_history.txt", "eval")])
+@pytest.mark.parametrize("accuracy", ["falls", "few"])
+@pytest.mark.parametrize("mark", [" ", ", "])
+def test_the_log_of_a_split_is_one_of_loss_and_accuracy(tmp_path: Path, name: str, kind: str, accuracy: str, mark: str) -> None:
+    found = read(tmp_path, name, split_log(accuracy, mark))
+    split = name.removesuffix(".txt").removesuffix(".log").partition("_")[0]
+    assert len(found[f"{split}/loss loss.{kind}"]) == len(found[f"{split}/accuracy acc.{kind}"]) == len(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("name", "accuracy"),
+    [
+        ("train_log.txt", "open"),  # which is which?
+        ("train.txt", "falls"),  # a data set is called so, too
+        ("log.txt", "falls"),
+        ("train_eval_log.txt", "falls"),
+    ],
+)
+def test_columns_of_which_nothing_says_what_they_are(tmp_path: Path, name: str, accuracy: str) -> None:
+    path = tmp_path / name
+    path.write_text(split_log(accuracy))
+    assert not csv_log.claims(path, path.read_bytes()[:HEAD_BYTES])
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_perplexity_is_the_exponent_of_the_loss_beside_it(tmp_path: Path, exact: bool) -> None:
+    text = "".join(f"{i}, {150 - i}.0, {math.exp(min(150 - i, 100)):.5f}, {47 + i % 7}.5\n" for i in range(60))
+    found = read(tmp_path, "train.log", text if exact else text.replace("2688117", "9688117"))
+    assert ("train/ppl ppl.train" in found) == exact and ("train/accuracy acc.train" in found) == exact
+
+
+def test_launches_that_append_to_the_log_of_a_split(tmp_path: Path) -> None:
+    """Rows of the later one lack the perplexity, and its counter begins anew: an epoch does."""
+    first = "".join(f"{i}, nan, nan, {47 + i % 7}.5\n" for i in range(12))
+    (tmp_path / "eval.log").write_text(first + "".join(f"{i}, {4 - i / 32}, nan\n" for i in range(30)))
+    run = parsers.read(tmp_path)
+    rows = [r for r in run.tables["metrics"].to_pylist() if r["tag"] == "eval/loss"]
+    assert [r["step"] for r in rows] == [*range(30)] and rows[-1]["value"] == 4 - 29 / 32
 
 
 def test_a_best_score_that_mostly_rises_is_no_step(tmp_path: Path) -> None:

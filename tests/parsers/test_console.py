@@ -612,10 +612,21 @@ def test_iterations_below_the_heading_of_their_epoch(tmp_path: Path, counts: lis
     assert [r["step"] for r in tables["metrics"] if r["tag"] == "loss_train"] == steps
 
 
-def test_a_step_behind_other_words_does_not_count_within_an_epoch(tmp_path: Path) -> None:
-    text = "".join(f"Epoch {e}\nbest score: 0.{n} found at iteration {n} loss 0.5\n" for e, n in ((1, 340), (2, 220), (3, 360)))
+@pytest.mark.parametrize(("word", "steps"), [("the", {340, 220, 360}), ("best", {None}), ("new best", {340, 220, 360})])
+def test_a_step_behind_other_words_does_not_count_within_an_epoch(tmp_path: Path, word: str, steps: set[int | None]) -> None:
+    """Nor is it where the log is, where it tells where the best was."""
+    text = "".join(f"Epoch {e}\n{word} score: 0.{n} found at iteration {n} loss 0.5\n" for e, n in ((1, 340), (2, 220), (3, 360)))
     tables, _, _ = log(tmp_path, text)
-    assert {r["step"] for r in tables["metrics"]} <= {340, 220, 360}
+    assert {r["step"] for r in tables["metrics"]} <= steps
+
+
+def test_all_below_an_epoch_that_stands_alone_is_of_it(tmp_path: Path) -> None:
+    text = "".join(f"Epoch {e}\nstart training\n" + "reading\n" * 9 + f"train_loss {2 - e / 8}\n" for e in range(8))
+    tables, _, _ = log(tmp_path, text)
+    assert [(r["step"], r["value"]) for r in tables["metrics"]] == [(e, 2 - e / 8) for e in range(8)]
+    head = "epoch: 10\nbatch: 32\n" + "reading\n" * 9  # a setting, which comes once
+    tables, _, _ = log(tmp_path, f"{head}train_loss {2.5}\n")
+    assert not [r for r in tables["metrics"] if r["step"] is not None]
 
 
 def test_a_step_beside_a_batch_of_how_many_is_the_step_and_a_list_behind_ids_the_samples(tmp_path: Path) -> None:

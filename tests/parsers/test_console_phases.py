@@ -88,7 +88,10 @@ def test_what_stands_before_a_message(text: str, body: str) -> None:
 
 
 def test_a_clock_without_dashes() -> None:
-    assert seconds("20260102-12:00:01", "compact") == seconds("2026-01-02 12:00:01", "iso") == seconds("2-Jan-2026 12:00:01", "dmy")
+    assert seconds("20260102-12:00:01", "compact") == seconds("2026-01-02 12:00:01", "iso")
+    assert seconds("01.02.26|12:00:01", "dotted") == seconds("2026-01-02 12:00:01", "iso")
+    assert seconds("Fri Jan  2 12:00:01 2026", "ctime") == seconds("2026-01-02 12:00:01", "iso")
+    assert seconds("2-Jan-2026 12:00:01", "dmy") == seconds("2026-01-02 12:00:01", "iso")
 
 
 def test_a_loss_at_a_step_is_no_setting(tmp_path: Path) -> None:
@@ -173,6 +176,22 @@ def test_a_count_above_its_values_is_their_step(tmp_path: Path, word: str) -> No
     found = series(tmp_path, text)
     assert found["reward"][-3:] == [(i, i + 0.5) for i in (2, 3, 4)]
     assert found["best fit"] == [(i, i + 0.25) for i in (2, 3, 4)]  # the first may have headed settings
+
+
+@pytest.mark.parametrize(
+    ("clock", "known"), [("[03.24.23|09:5{}:11]", True), ("[ Fri Mar 24 09:5{}:11 2023 ]", True), ("[text 24 09 {}]", False)]
+)
+def test_the_clocks_of_st_gcn_stand_before_the_message(tmp_path: Path, clock: str, known: bool) -> None:
+    text = "".join(f"{clock.format(e)} Training epoch: {e}\n{clock.format(e)} \tmean_loss: {'nan' if e % 2 else 1.5}\n" for e in range(6))
+    found = series(tmp_path, text).get("mean_loss", [])
+    assert ([step for step, _ in found] == [*range(6)]) == known
+
+
+@pytest.mark.parametrize(("mark", "steps"), [("-" * 40, [1000, 2000, 3000]), ("", [None, 2000, 3000])])
+def test_an_iteration_in_a_drawn_line_is_that_of_what_stands_below(tmp_path: Path, mark: str, steps: list[int | None]) -> None:
+    """Alone it may be a setting, until it rises."""
+    text = "".join(f"{mark}Iteration: {i}000{mark}\nLoss: {1 / i:.3e} Loss_u: 0.5\n" for i in (1, 2, 3))
+    assert [step for step, _ in series(tmp_path, text)["Loss"]] == steps
 
 
 @pytest.mark.parametrize("text", ["batch: 64\ndropout: 0.5\nrate: 0.1\n", "GPU 0\nmemory: 1.5\nGPU 1\nmemory: 1.5\nGPU 2\nmemory: 1.5\n"])

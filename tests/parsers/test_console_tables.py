@@ -136,7 +136,7 @@ def test_an_epoch_above_its_lines_is_their_step(tmp_path: Path) -> None:
     assert series(tmp_path, text, "sgd.txt")["loss"] == LOSSES
 
 
-@pytest.mark.parametrize(("step", "name"), [("step", "loss"), ("Epoch", "LossPi")])
+@pytest.mark.parametrize(("step", "name"), [("step", "loss"), ("Epoch", "LossPi"), ("frame", "value_loss")])
 def test_a_box_of_two_columns_names_its_step(tmp_path: Path, step: str, name: str) -> None:
     rule = "-" * 25
     text = "".join(f"{rule}\n| {name:9} | {v:<8} |\n| {step:9} | {i:<8} |\n{rule}\n" for i, v in LOSSES)

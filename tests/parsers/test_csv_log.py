@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import parsers
 from parsers.formats import csv_log
 from parsers.records import csv_blocks, line_blocks
 from parsers.tables import HEAD_BYTES, Gap, Note, table_of
@@ -411,3 +412,11 @@ def test_real_runs_are_read_whole() -> None:
         got = {f"{v:.6g}" for _, _, v in Read(SHARED / "open" / "runs" / str(run) / str(file)).rows}
         missing[f"{run}/{file}"] = len({f"{v:.6g}" for v in rows["value"]} - got)
     assert len(missing) > 0 and +missing == Counter()
+
+
+@pytest.mark.parametrize(("frames", "steps"), [([640, 1280, 1920, 2560], [640, 1280, 1920, 2560]), ([640, 1280, 640, 320], [0, 1, 2, 3])])
+def test_frames_of_an_environment_are_steps_where_they_grow(tmp_path: Path, frames: list[int], steps: list[int]) -> None:
+    text = "episode_reward,frame,value\n" + "".join(f"{i}.0,{n},0.{i}25\n" for i, n in enumerate(frames))
+    (tmp_path / "progress.csv").write_text(text)
+    rows = parsers.read(tmp_path).tables["metrics"].to_pylist()
+    assert [r["step"] for r in rows if r["tag"] == "episode_reward"] == steps

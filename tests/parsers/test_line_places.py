@@ -57,3 +57,9 @@ def test_arrows_in_front_compare_nothing(tmp_path: Path) -> None:
     text = "".join(f"Train Epoch: {e} [{i}/800 (0%)]\tLoss: {5 - e}.5\n" for e in (1, 2) for i in (0, 400)) + "====> Test set loss: 2.25\n"
     assert series(tmp_path, text)["Test set loss"] == [(1200, 2.25)]
     assert "loss" not in series(tmp_path, "Train Epoch: 1 [0/800 (0%)]\tLoss: 5.5\nif x == 3 loss = 2.5\n", "b.log")
+
+
+@pytest.mark.parametrize(("words", "steps"), [("Start Evaluating {} Epoch", [1, 10, 20]), ("Start training for {} epochs", [])])
+def test_an_act_in_an_epoch_is_a_place_and_one_for_epochs_is_none(tmp_path: Path, words: str, steps: list[int]) -> None:
+    text = "".join(f"{words.format(e)}..0%..10%..20%....BEST_ACC: {50 + e}.5%....[success][66.5 s]\n" for e in (1, 10, 20))
+    assert [step for step, _ in series(tmp_path, text).get("BEST_ACC", []) if step is not None] == steps

@@ -31,6 +31,19 @@ def test_a_list_of_fractions_is_read_by_its_index(text: str, found: dict[str, fl
 
 
 @pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Epoch 10    [Avg. Loss, Loss]: [10.4449, 7.1693], 0", {"Avg. Loss": 10.4449, "Loss": 7.1693}),
+        ("step 3 [loss, acc] = [0.5, 0.25]", {"loss": 0.5, "acc": 0.25}),
+        ("Epoch 10 [Avg. Loss, Loss]: [10.4449, 7.1693, 3.5]", {}),  # more values than names
+        ("[betas, eps]: [0.9, 0.999]", {}),  # at no place
+    ],
+)
+def test_values_in_brackets_have_the_names_in_the_brackets_before(text: str, found: dict[str, float]) -> None:
+    assert told(text) == found
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "step 20 loss 4.5 ids [400, 0, 429]",  # whole numbers are samples, sizes, shapes

@@ -37,6 +37,15 @@ def said(tmp_path: Path, text: str) -> set[str]:
     ("text", "expected"),
     [
         ("step 1/900 loss 3.5\nstep 2/900 loss 3.4\n", {"total_steps: 900"}),
+        ("[1][1/2000][1/1] | loss: 1.5e-01\n[2][2/2000][1/1] | loss: 1.4e-01\n", {"beside_steps: 2000"}),
+        ("Epoch 0/2\ntrain Loss: 0.5\nEpoch 1/2\ntrain Loss: 0.4\n", {"epochs: 2"}),
+        ("Epoch 0/2\ntrain Loss: 0.5\nEpoch 1/2\ntrain Loss: 0.4\nEpoch 2/2\ntrain Loss: 0.3\n", {"epochs: 2", "epochs: 3"}),
+        ("Epoch 1/2\ntrain Loss: 0.5\nEpoch 2/2\ntrain Loss: 0.4\n", {"epochs: 2"}),
+        ("train_cfg = dict(by_epoch=True, max_epochs=300, val_interval=1)\nval_cfg = dict()\n", {"epochs: 300"}),
+        ("runner = dict(type='IterBasedRunner', max_iters=8000)\n", {"total_steps: 8000"}),
+        ("hook = dict(type='Warmup', max_epochs=5)\n", set()),
+        ("Total Optimization Iterations: 12238\n", {"total_steps: 12238"}),
+        ("Total Optimization Iterations: 12238 iterations completed\n", {"reached: 12238"}),
         ("step 00001/16704 (0.01%) | loss: 3.5 | epoch: 1\n", {"total_steps: 16704"}),
         ("Epoch [3/40], Loss: 0.41\n", {"epochs: 40"}),
         ("Epoch: [7/100]  [ 940/1562]  loss: 7.84 (7.88)  lr: 0.1 (0.1)\n", {"epochs: 100", "steps_per_epoch: 1562"}),
@@ -91,6 +100,21 @@ def test_a_dictionary_with_switches_holds_settings_and_no_step(tmp_path: Path) -
     assert {(m["step"], m["tag"]) for m in tables["metrics"]} == {(s, t) for s in (0, 491520) for t in ("reward", "reward_std")}
     tables, _ = read(tmp_path, "{'step': 1, 'loss': 2.5, 'improved': True}\n{'step': 2, 'loss': 2.4, 'improved': True}\n")
     assert [(m["step"], m["value"]) for m in tables["metrics"] if m["tag"] == "loss"] == [(1, 2.5), (2, 2.4)]
+
+
+@pytest.mark.parametrize(("word", "steps"), [("batch", [10, 20, 30, 40]), ("step", [10, 20, 10, 20])])
+def test_a_batch_of_how_many_in_front_of_its_epoch_counts_within_it(tmp_path: Path, word: str, steps: list[int]) -> None:
+    """Any other word may count over the run."""
+    lines = "".join(f"[{word} {i}/20, epoch {e}/2]: loss_total:{2 - e / 8} other:0.5\n" for e in (1, 2) for i in (10, 20))
+    tables, _ = read(tmp_path, lines)
+    assert [r["step"] for r in tables["metrics"] if r["tag"] == "loss_total"] == steps
+
+
+@pytest.mark.parametrize(("batches", "of_epochs"), [((405, 405, 405), True), ((3, 4, 5), False)])
+def test_a_batch_that_is_the_same_in_each_epoch_is_no_place(tmp_path: Path, batches: tuple[int, ...], of_epochs: bool) -> None:
+    lines = (f"Epoch {e}/2\n-----\nbatch = {n}\ntrain Loss: 0.{9 - e} Acc: 0.5\n" for e, n in enumerate(batches))
+    tables, _ = read(tmp_path, "".join(lines))
+    assert ([r["step"] for r in tables["metrics"] if r["tag"] == "train Loss"] == [0, 1, 2]) == of_epochs
 
 
 def test_a_bar_that_is_drawn_again_counts_an_epoch(tmp_path: Path) -> None:
