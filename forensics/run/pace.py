@@ -15,6 +15,7 @@ from parsers.lazy_regex import lazy_re
 from parsers.tables import DATED, DOUBTED, Run
 
 DAY, MOST_DAYS = 86400.0, 100_000
+TICKS = 10  # seconds that a side lasts; bound: a clock of whole seconds is then off by a tenth
 EVALUATION = lazy_re(r"(?i)(?:^|[/_.])(?:val|valid|validation|eval|evaluation|test)(?:[/_.]|$)")
 
 
@@ -65,3 +66,11 @@ def is_doubted(run: Run) -> bool:
     days = (time[time >= DATED] // DAY).astype(np.int64)
     seen = np.flatnonzero(np.bincount(days - days.min())) if len(days) and np.ptp(days) < MOST_DAYS else np.unique(days)
     return bool((np.diff(seen) > DOUBTED / DAY).any())
+
+
+def ratio(s: Series, rows: Ints, split: int) -> float:
+    """How fast the steps come from a row on, over how fast they came before it, by the clock of the rows and whatever passed between both sides;
+    NaN where there is no clock, or one side lasts too short for it."""
+    steps, times = (np.array([x[rows[b - 1]] - x[rows[a]] for a, b in ((0, split), (split, len(rows)))]) for x in (s.step, s.time))
+    speeds = steps / times if (times >= TICKS).all() else np.full(2, np.nan)
+    return float(speeds[1] / speeds[0]) if speeds[0] > 0 else float("nan")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from curves import noisy, run_of
 
+import forensics
 from forensics.detectors import throughput
 from forensics.errors import CannotTell
 
@@ -134,3 +138,19 @@ def test_steps_that_hold_more_samples_take_longer(name: str, second: float, told
     logged = np.cumsum(held) if name == "samples.seen" else held
     run = run_of({"time.step": took, name: logged, "loss.train": np.linspace(3, 2, 200)})
     assert [f.severity for f in throughput.detect(run)] == told
+
+
+@pytest.mark.parametrize(("after", "told"), [(1.0, []), (8.0, ["warning"])])
+def test_a_logged_speed_that_the_clock_does_not_bear_out_is_a_mean_that_holds_a_pause(
+    tmp_path: Path, after: float, told: list[str]
+) -> None:
+    """fairseq's words a second are those since the start, in a launch that went on 45 minutes later, too."""
+    seconds = np.where(np.arange(40) < 20, 1.0, after)
+    seconds[20] += 2700
+    since = np.cumsum(seconds)
+    rows = [
+        {"step": 10 * i + 10, "loss": float(2 - i / 40), "wps": float(4000 * (i + 1) / since[i]), "time": 1.7e9 + float(since[i])}
+        for i in range(40)
+    ]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert [f.severity for f in throughput.detect(forensics.read(str(tmp_path)))] == told
