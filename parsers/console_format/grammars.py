@@ -25,7 +25,7 @@ _PLACES = _STEP | {*vocabulary.EPOCH} | vocabulary.THROUGH_THE_RUN
 STEP_WORD = "|".join(sorted((_STEP | {*vocabulary.EPOCH} | vocabulary.THROUGH_THE_RUN) - {"up"}, key=len, reverse=True))
 _PLURAL = {"steps", "iters", "iterations", "updates"}  # behind other settings: how many there will be
 _EPOCH = {*vocabulary.EPOCH, "ep", "i_ep", "i_epoch"}
-_CUT = lazy_re(r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|\.\s|\.{3,}(?=[A-Za-z])|\s/\s")
+_CUT = lazy_re(r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|\.\s|(?<!\.)\.{3,}+(?=[A-Za-z])|\s/\s")
 # ||w||, as a formula has it: bars that touch a word part nothing
 _NORM = lazy_re(r"(?<![\w|‖])(?P<bar>\|{1,2}|‖)\w{1,16}(?P=bar)(?:_?[2F])?$")
 _UNOPENED = lazy_re(r"[^()]*\)(?=\s+[A-Za-z])")  # "(8.7 ms/step) psum": a bracket that closes ends what was said of the number before

@@ -23,6 +23,7 @@ from parsers.runs.spans import SAME_STEPS, Span, at_once, joined, shared_steps
 from parsers.tables import SCHEMAS, ZONES_APART
 
 Attempt = list[Segment]
+RESTORED = "trainer_state"  # the format whose files keep the history that a launch took over from its checkpoint
 
 
 def assign(
@@ -41,7 +42,8 @@ def assign(
     found = _attempts(cut, {source: f"{kind} of epochs" if source in of_epochs else kind for source, kind in formats.items()})
     spans = [joined(s.span for s in attempt) for attempt in found]
     by_source = {s.source: _of(cut, s.source) for s in cut}
-    filled = {name: _fill(name, table, by_source, spans) for name, table in tables.items()}
+    restored = frozenset(source for source, kind in formats.items() if kind == RESTORED)
+    filled = {name: _fill(name, table, by_source, spans, restored) for name, table in tables.items()}
     return filled, _described(found, spans, filled["metrics"])
 
 
@@ -154,7 +156,7 @@ def _rivals(a: Segment, b: Segment, formats: dict[str, str]) -> bool:
     return not rank_names.of_one_job(a.source, b.source)
 
 
-def _fill(name: str, table: pa.Table, by_source: dict[str, list[Segment]], spans: list[Span]) -> pa.Table:
+def _fill(name: str, table: pa.Table, by_source: dict[str, list[Segment]], spans: list[Span], restored: frozenset[str]) -> pa.Table:
     """The attempt of each row: the segment of its file it stands in, else the last attempt that covers its step."""
     if not table.num_rows or table.schema.get_field_index("attempt") < 0:
         return table
@@ -171,7 +173,7 @@ def _fill(name: str, table: pa.Table, by_source: dict[str, list[Segment]], spans
             attempt[first:last] = np.array([p.attempt for p in parts], np.int32)[of_row]
         elif parts and "step" in table.column_names:
             steps, places = (table[c].slice(first, last - first).to_pylist() for c in ("step", "at"))
-            attempt[first:last] = _deal(steps, places, spans)
+            attempt[first:last] = _deal(steps, places, spans, path in restored)
         elif name == "config" and not parts:
             attempt[first:last] = _told_by_each(table["key"].slice(first, last - first).to_pylist(), len(spans))
         else:
@@ -190,12 +192,10 @@ def _told_by_each(keys: list[str], launches: int) -> NDArray[np.int32]:
     return np.repeat(np.arange(launches, dtype=np.int32), told)
 
 
-def _deal(steps: list[int | None], places: list[int | None], spans: list[Span]) -> list[int]:
+def _deal(steps: list[int | None], places: list[int | None], spans: list[Span], survived: bool) -> list[int]:
     """Attempts of the rows of a file that saw fewer attempts than others did: the next one begins where a step is behind the present one, or
-    comes again. Where none ever does although the file reaches the last one, it keeps what survived, as trainer_state.json does:
-    an attempt ends where the next one begins. What stands at no place, as the total of a document, is of the last one."""
-    placed = [step for step, at in zip(steps, places, strict=True) if step is not None and at is not None]
-    survived = placed == sorted(placed) and bool(placed) and placed[-1] > max((span.last for span in spans[:-1]), default=0)
+    comes again. A restored history keeps what survived: there an attempt ends where the next one begins. What stands at no place, as the
+    total of a document, is of the last one."""
     found, attempt, last = [], 0, None
     for step, at in zip(steps, places, strict=True):
         if at is None:
