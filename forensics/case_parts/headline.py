@@ -51,7 +51,7 @@ def sentence(
         if not trained and not any(table.num_rows for name, table in run.tables.items() if name != "events"):
             return "No training run was found in what was read: not one step, measurement, setting or checkpoint."
         missing = [c.note for c in checks if c.id in (MATTER_RISING if rises(run) else MATTER) and c.status in ("cannot_tell", "error")]
-        missing += filter(None, [_stopped_short(run)])
+        missing += [short] if (short := _stopped_short(run)) else []
         unclear = f"Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}."
         return f"{told} {unclear}" if _leads(ended) else f"{unclear} {told}".strip()
     return unhealthy(findings, hypotheses, ended, proof)

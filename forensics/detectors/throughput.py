@@ -8,9 +8,9 @@ How it decides
     one of a step, too), else that of an epoch, else the time since the start or the clock between logged rows, by the steps between them and
     without the pauses that hold an evaluation or a save, all times the samples of a step where these change, and looks for the one split
     into before and after that explains most of it (medians, at least five values on each side). It fires at a lasting
-    slow-down to less than 80 %, which the clock of the rows has to bear out (to less than half where fewer than 20 values stand on a side, or only the time since the start is known), when the change is at least four times the noise, 2.6 sigma of the rank sum of both sides
-    (few values tell only what divides them well), and three units of the last printed digit. It is for information unless the
-    rest of the run takes half as long again, and costs a minute or goes at less than a third of the speed. A slow-down without
+    slow-down to less than 80 % (to less than half where fewer than 20 values stand on a side, or only the time since the start is known), when the change is at least four times the noise, 2.6 sigma of the rank sum of both sides
+    (few values tell only what divides them well), and three units of the last printed digit; a logged speed that falls while the rows' clock goes on
+    as before is a mean since the start that holds a pause. It is for information unless the rest takes half as long again, and costs a minute or goes at less than a third of the speed. A slow-down without
     an edge is told where each of eight pieces of the run is slower than the one before, down to less than a third of the speed; and where
     the wait for data was logged: it rises in all but one of the pieces, the steps end half as long again, and the wait is half of that.
 
@@ -43,7 +43,7 @@ from parsers.tables import Run
 NEEDS: list[str] = []
 INPUTS = ["time.step"]
 SLOWER = 0.8  # unit: a fifth; not critical: 0.56 and 1.12 (any change beyond the noise) tell the same runs (docs/thresholds.md)
-COSTLY = 2 / 3  # unit: the rest takes half as long again; blind readers call runs at 74 and 78 % healthy
+COSTLY = 2 / 3  # unit: the rest takes half as long again; blind readers call runs at 74 and 78 % healthy, and name the slow-down
 SHARED, PETTY = 1 / 3, 60.0  # unit: what two neighbours leave of a core; seconds lost, less than it takes to read of it
 # statistical: of eight pieces of noise all rise once in 40,000, all but one once in 160; a loader that slows down is most of what the steps lose
 PIECES, BY_WAITS = 8, 0.5
@@ -89,7 +89,7 @@ def _at_once(run: Run) -> Iterator[Finding]:
         return
     same_work = s.name not in BY_SAMPLES or step_work.of_steps(run, s.step[rows]) is None
     if s.name in SPEEDS and same_work and pace.ratio(s, rows, split) >= SLOWER:
-        return  # a mean since the start, which holds a pause: by the clock of the rows the steps come as fast as before
+        return
     title = f"The run slows down to {after / before:.0%} of its speed at step {step} and stays slow"
     shown = evidence.window(s, step, int(s.step[last]), title=f"{s.tag} from step {step} on", where=s.place(run, row))
     severity = "warning" if after < COSTLY * before and not _petty(s, rows[split:], speed[split:], after / before) else "info"

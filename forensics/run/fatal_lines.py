@@ -37,9 +37,8 @@ OWN_SIGNAL = lazy_re(
     r"SIG(?:SEGV|BUS|ABRT|ILL|FPE)\b|segmentation fault|bus error|illegal instruction|floating point exception|\bsignal:? ?(?:4|6|7|8|11)\b|exit ?code\W{1,4}(?:-(?:4|6|7|8|11)|13[24569])\b",
     re.I,
 )  # what a program brings on itself: signal(7)
-GOES_ON = lazy_re(
-    r"\bskip(?:s|ping|ped)\b|\bignor(?:ing|ed)\b|found in input tensor", re.I
-)  # of a loss that is no number: a guard, or tensorboardX of what it is given; not a death
+# of a value that is no number: a guard, or tensorboardX of what it is given to log; not a death
+GOES_ON = lazy_re(r"\bskip(?:s|ping|ped)\b|\bignor(?:ing|ed)\b|found in input tensor", re.I)
 RANK = lazy_re(r"\b(?:local_)?rank\s*[:=]?\s*(\d+)\b", re.I)
 UNNAMED = "traceback without its last line"  # stacks that a watchdog printed, or a text that was cut: no exception is named
 ORDER = (

@@ -20,7 +20,7 @@ from forensics.run.once import once
 from forensics.run.series import Series, series
 from forensics.run.settings import Setting
 from parsers import arrow
-from parsers.records.vocabulary import BAR_AT, BAR_HERE, BAR_OF
+from parsers.records.vocabulary import BAR_AT, BAR_HERE, BAR_OF, BESIDE
 from parsers.tables import Run
 
 _LOOP_TAGS = ("max_steps", "total_steps", "max_train_steps")  # totals that a loop logs beside each step
@@ -204,7 +204,7 @@ def _bar_beside(run: Run) -> Iterator[Plan]:
 
 def _beside_steps(run: Run) -> Iterator[Plan]:
     """A total without a word beside the steps ("[1619/2000]"): where they start again it is that of an epoch."""
-    told, s = said(run, "beside_steps"), series(run, "loss.train")
+    told, s = said(run, BESIDE), series(run, "loss.train")
     of_run = s is not None and len(s) > 2 and len(run.attempts) == 1 and series(run, "epoch") is None
     if of_run and s is not None and len({n for n, _ in told}) == 1 and (np.diff(s.step) >= 0).all():
         yield Plan(told[0][0], "step", "the total beside its steps", told[0][1])

@@ -172,7 +172,8 @@ def _held_out_end(run: Run) -> End | None:
     lowest = min(float(x.min()) for x in (*([] if _fitted(run) else [train]), loss) if len(x))
     begins = (float(x[0]) for x in (train, loss) if len(x))
     n = classes(run) or next(filter(None, (_squashed_classes(first, lowest, last, hits) for first in begins)), None)
-    return None if n is None or lowest < math.log(math.e + n - 1) - 1 - NEAR[0] else End(last, hits, n)
+    end = End(last, hits, n) if n is not None else None
+    return end if end is not None and lowest >= end.twice - 1 - NEAR[0] else None
 
 
 def _below(run: Run, twice: float) -> bool:
@@ -235,7 +236,7 @@ def _squashed_classes(first: float, lowest: float, last: float, hits: float) -> 
     n = round(math.exp(last + hits) - math.e + 1) if hits > MOSTLY and last + hits < math.log(1 / WHOLE) else 0
     if n <= 2 or not math.log(n) - BEGUN <= first <= math.log(n) + WHOLE:
         return None
-    return float(n) if lowest >= math.log(math.e + n - 1) - 1 - NEAR[0] else None
+    return float(n) if lowest >= End(last, hits, n).twice - 1 - NEAR[0] else None
 
 
 def _mean_of_last(x: Floats) -> float:

@@ -19,7 +19,6 @@ from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_a
 from forensics.spikes.selected import LEAST, with_turns
 from parsers.lazy_regex import lazy_re
 
-_LIKELIHOOD = lazy_re(r"(?i)nll|likelihood|elbo|log_?p|bpd|bits")  # of a density: it may be negative, and falls all the same
 EFFECTS = {"loss_ends_above_start": "loss.train"}  # symptoms of their own, for which there is no detector
 
 LONG_MOMENTUM = 0.95  # unit: steps of twenty times the rate; 0.9 is the default of papers and of Adam (arXiv 1412.6980)
@@ -27,6 +26,7 @@ AFTER = 20  # values that have to follow a jump: two medians of ten
 CAME_BACK = 0.4  # of a rise is lost again: the rule for lasting rises (forensics.spikes.trend) wants 60 % of a jump kept
 HOLDS = 1.15  # times the height of the jump: a later drift of less than a sixth of it is small beside the jump itself
 ERRORS = 3.0  # standard errors between two medians: chance alone does it once in 700 comparisons
+_LIKELIHOOD = lazy_re(r"(?i)nll|likelihood|elbo|log_?p|bpd|bits")  # of a density: it may be negative, and falls all the same
 SCATTERED = 15  # bound: values; the running median of nine that scatter is measured about has whole windows in half of them
 FULL, FALLEN = 0.2, 0.75  # what "for long" and "well" mean here: share of the run at the full rate; share of the first loss that is left
 

@@ -11,14 +11,15 @@ from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_a
 
 SUBJECT = "not_finite"  # another part of it
 
-FEW = 0.05  # of the values; measured: where NaN of the data or the state comes and goes, more than a tenth of the losses are NaN
-NEAR = 5  # values on either side, whose median two odd ones do not move
-ORDINARY = 3.0  # times the median of the neighbours; measured: gradients of training scatter by less, those beside a true NaN by decades
+FEW = 0.05  # of the values; measured on 7 runs: 1.3 % at most where the logger lost them, 6 % at least where data or state made them NaN
+NEAR = 5  # bound: values on either side, whose median two odd ones do not move
+ORDINARY = 3.0  # bound: times the median of the neighbours, as a calm gradient has it (forensics.detectors.nonfinite)
 
 
 def nan_beside_ordinary_gradient(s: Symptoms) -> Sign:
     """A loss is NaN in a few rows, and the gradient norm of the very same steps is finite and as large as before and after: a loss that was NaN
-    would have made it NaN. Under a loss scale such steps are skipped, and tell nothing."""
+    would have made it NaN. Under a loss scale such steps are skipped, and tell nothing; a norm that is that of the row before to the last digit
+    was not computed anew, as where a guard skips the step."""
     found = [f for f in s.of(nonfinite.Facts) if f.facts.metric != "grad.norm" and not f.facts.infinite]
     loss = series(s.run, found[0].facts.metric) if found else None
     if loss is None:
@@ -36,6 +37,10 @@ def nan_beside_ordinary_gradient(s: Symptoms) -> Sign:
         around = np.r_[norm.value[max(i - NEAR, 0) : i], norm.value[i + 1 : i + 1 + NEAR]]
         usual = float(np.median(around)) if len(around) and np.isfinite(around).all() else np.nan
         told.append((float(norm.value[i]), usual))
+        if i and norm.value[i] == norm.value[i - 1]:
+            return absent(
+                f"{text}, and the gradient norm at step {norm.step[i]} is that of the row before: the step may have been skipped."
+            )
     if all(usual / ORDINARY <= x <= usual * ORDINARY for x, usual in told):  # NaN is in no range
         x, usual = told[0]
         return seen(

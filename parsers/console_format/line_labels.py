@@ -27,9 +27,8 @@ _LABEL = lazy_re(
 )
 _OF_PARTS = r"(?:grad(?:ient)?s?|weights?|params?|parameters|activations?|norms?|losses|terms|updates?|entropies|stds?|means?|rms)"
 _GROUP = lazy_re(rf"(?i)(?<![\w./-])(?P<group>(?:{_OF_PARTS}[ _-]){{0,2}}{_OF_PARTS}):\s{{1,4}}(?=[A-Za-z][\w.]{{0,60}}=-?[\d.])")
-_COUNTED = lazy_re(
-    rf"(?i)(?<![\w./-])(?P<word>{_SPLIT})\s+(?:n|size|count|num|samples|examples|rows|batches) ?[=:] ?\d"
-)  # "valid n=12000 loss=0.15"
+# "valid n=12000 loss=0.15": a count of what was evaluated
+_COUNTED = lazy_re(rf"(?i)(?<![\w./-])(?P<word>{_SPLIT})\s+(?:n|size|count|num|samples|examples|rows|batches) ?[=:] ?\d")
 _BEST = lazy_re(r"(?i)\b(?:best|previous|last)\W{1,2}$")  # what was reached before is no evaluation of now
 # "loss 0.74  test: loss 0.81": what stands in front of the label is of something else
 _MEASURED = lazy_re(r"(?i)(?<![\w./-])(?!(?:epochs?|ep|steps?|iter|it|time|elapsed)\b)[A-Za-z][\w/-]{0,40}[ :=]{1,3}[-+]?\d{1,12}\.\d")
@@ -44,7 +43,7 @@ def mode_of(body: str) -> str:
     m = _MODE.search(body[:_FRONT])
     if m is not None and body[m.end() : m.end() + 1] not in {"_", "/"}:
         return "eval" if m["saved"] or m["starred"] else EVAL[(m["head"] or m["paren"] or m["pipe"] or m["count"]).lower()]
-    counted = list(_COUNTED.finditer(body))
+    counted = list(_COUNTED.finditer(body)) if _names_split(body) else []
     if len(counted) == 1 and (word := EVAL.get(counted[0]["word"].lower())) and not _MEASURED.search(body[: counted[0].start()]):
         return word
     found = _labels(body)
@@ -78,11 +77,15 @@ def put_groups(line: Line) -> None:
             line.fields[i] = f._replace(tag=f"{group}/{f.tag}")
 
 
+def _names_split(body: str) -> bool:
+    low = body.lower()
+    return any(stem in low for stem in _STEMS)
+
+
 def _labels(body: str) -> list[tuple[int, str]]:
     """Where labels end, and their word."""
     found: list[tuple[int, str]] = []
-    low = body.lower()
-    if not any(w in low for w in _STEMS):
+    if not _names_split(body):
         return found
     for m in _LABEL.finditer(body):
         if not _BEST.search(body, max(0, m.start() - 10), m.start()):

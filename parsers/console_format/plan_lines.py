@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from parsers.console_format.line_prefix import SUFFIX, Line
 from parsers.lazy_regex import lazy_re
-from parsers.records.vocabulary import BAR_AT, BAR_HERE, BAR_OF
+from parsers.records.vocabulary import BAR_AT, BAR_HERE, BAR_OF, BESIDE
 from parsers.tables import Rows
 
 TOTAL, EPOCHS, OF_EPOCH, MICRO, REACHED = ("total_steps", "epochs", "steps_per_epoch", "micro_batches_per_epoch", "reached")
-BESIDE = "beside_steps"  # a total without a word: of the run, where no epoch is named and the steps never fall back
 _N = r"(?<![\d,.])(\d[\d,]*+)"
 _STEPS = r"(?:steps|iterations|iters|updates)"
 _HINT = lazy_re(r"(?i)epoch|iteration|micro|generation batches|steps|iters|kit/|Mit/")
@@ -48,9 +47,9 @@ class Plans:
         self._known: dict[str, int] = {}
         self._bar: tuple[int, int, int] | None = None  # line, last position and total of the bar over the training
         self._nameless = (0, 0, 0)  # the same of the last bar without a name
-        self._laps = False  # that bar began anew
+        self._laps = False  # the nameless bar began anew
         self._from_0 = False  # an epoch 0 was counted
-        self._again = False  # that bar began anew
+        self._again = False  # the bar over the training began anew
 
     def forget(self) -> None:
         """A process begins: it says again how long it is to run, which the one before may have said, too."""

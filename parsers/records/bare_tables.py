@@ -16,6 +16,7 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 
 from parsers import names
+from parsers.lazy_regex import lazy_re
 from parsers.records.cells import Cell, cell, number, whole
 from parsers.records.vocabulary import EVALUATION
 
@@ -26,7 +27,7 @@ _SPLITS = {"train", "training", *EVALUATION}
 _LOGS = {"log", "logs", "history", "curve", "curves", "metrics", "stats", "results", "progress"}  # a split alone is a data set
 _MOST_EXPONENT, _CLOSE = 100.0, 0.02  # of that perplexity; a loss of five decimals is known better
 _SAME = 0.5  # bound: of so many samples there are so many shares of hits; a loss is hardly ever the same twice
-_PARTS = re.compile(r"\s*[,;]\s*|\s+")
+_PARTS = lazy_re(r"\s*[,;]\s*|\s+")
 
 
 def width(text: str) -> int:

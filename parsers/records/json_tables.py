@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from parsers.lazy_regex import lazy_re
+from parsers.objectives import objective
 from parsers.records.cells import as_number, seconds
 from parsers.records.json_values import flat, holds_ids
 from parsers.records.vocabulary import AXES, STEP_ORDER, last, plain
@@ -129,8 +130,8 @@ def _by_data_set(value: dict[str, Any]) -> Found | None:
         return None
     if not all(isinstance(x, list) and len(x) > 1 and all(as_number(v) is not None for v in x) for x in lists.values()):
         return None
-    if len({len(x) for x in lists.values()}) > 1:
-        return None
+    if len({len(x) for x in lists.values()}) > 1 or not any(RESULT.search(tag) or objective(tag) for tag in lists):
+        return None  # sizes and means of images are set by data set, too
     return [{"step": i, **dict(zip(lists, row, strict=True))} for i, row in enumerate(zip(*lists.values(), strict=True))], {}
 
 

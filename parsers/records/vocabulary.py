@@ -56,6 +56,7 @@ EVALUATION = (
 )  # fmt: skip
 # Events of the kind "plan": where a progress bar without a name stands in a log that measures nothing, and in one that does, and its total.
 BAR_AT, BAR_HERE, BAR_OF = "bar_at", "bar_here", "bar_of"
+BESIDE = "beside_steps"  # a total without a word: of the run, where no epoch is named and the steps never fall back
 # What a source's note says of its steps where they are no steps of the optimizer that it names.
 EPOCH_STEPS = "steps are epochs"
 COMPOSED_STEPS = "steps are made of epoch and iteration, for no line names one through the run"

@@ -7,6 +7,7 @@ same time (or, without clocks, the same steps) are the same attempt. Which attem
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,7 @@ def _attempts(cut: list[Segment], formats: dict[str, str]) -> list[Attempt]:
         if match is None and found and _sparse(s):  # a row or two beside the log: a summary, a first evaluation
             match = min(found, key=lambda a: _apart(joined(x.span for x in a), s.span))
         found.append([s]) if match is None else match.append(s)
-    told = len(found) or max(len(_of(cut, s.source)) for s in cut)
+    told = len(found) or max(Counter(s.source for s in cut).values())
     for s in (s for s in cut if not s.span.times):
         kin = _of(cut, s.source)
         if len(kin) < told:

@@ -73,7 +73,7 @@ def test_rounds_of_boosted_trees_are_kept_by_data_set(tmp_path: Path) -> None:
     }
     for other in (
         {"adam": {"betas": [0.9, 0.95]}, "train": {"size": [3, 4]}},
-        {"train": {"crop": [224, 224]}, "test": {"crop": [8, 8, 8]}},
+        {"train": {"crop": [224, 224]}, "test": {"mean": [0.5, 0.25]}},
     ):
         assert not read(tmp_path / "evals_result.json", other).metrics
 

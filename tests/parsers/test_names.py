@@ -74,7 +74,7 @@ KNOWN = {
     "attn.max_logit": ["max_attention_logit", "attn_max", "diag/max_attn", "train/max_attention_logit", "max_attn_logit"],
     "attn.entropy": ["attn_entropy", "attention/entropy"],
     "nan.count": ["number of nan iterations", "num_nans"],
-    "skip.count": ["number of skipped iterations", "skipped", "train/skipped_steps", "optim/step skipped"],
+    "skip.count": ["number of skipped iterations", "skipped", "amp/overflow", "train/skipped_steps", "optim/step skipped"],
     "spike.score": ["spike/SpikeScore"],
     "step": ["step", "global_step", "_step", "iter", "iteration", "trainer/global_step", "num_updates"],
     "epoch": ["epoch", "train/epoch", "ep"],
@@ -127,7 +127,7 @@ KNOWN = {
 }  # fmt: skip
 AXIS = ["lm loss vs samples", "steps-vs-tokens/tokens", "total_flos", "eval/runtime", "train_runtime", "remaining_time",
         "percentage", "elapsed_time", "eta", "evaluation_loss_vs_iterations"]  # fmt: skip
-OTHER = ["hp_metric", "momentum", "max_grad_norm", "loss_weight", "num_loss_spikes", "train/batch_token_entropy",
+OTHER = ["moe/overflow", "hp_metric", "momentum", "max_grad_norm", "loss_weight", "num_loss_spikes", "train/batch_token_entropy",
          "layer1/weights/summaries/mean", "metrics/mAP_0.5", "dead_frac", "weight_decay", "",
          "loss_scale_window", "best_acc", "grad_norm_max", "optimizer/beta2",
          "frac_active_features", "moe/active_expert_fraction", "active_users", "active_params_frac", "active_units", "l2_penalty", "l2_reg", "l2_weight", "weight_l2", "l2_coef", "weight_decay_l2", "theta", "l2"]  # fmt: skip

@@ -28,6 +28,7 @@ def at(*rows: int, value: float) -> Floats:
         ({"loss.train": LOST, "grad.norm": at(60, 120, value=np.nan)}, {}, "absent"),  # the training had it
         ({"loss.train": LOST, "grad.norm": at(120, value=900.0)}, {}, "absent"),  # a mean over good and bad micro-batches
         ({"loss.train": LOST, "grad.norm": at(60, 120, value=0.0)}, {}, "absent"),  # a step that was skipped
+        ({"loss.train": LOST, "grad.norm": at(60, value=float(NORM[59]))}, {}, "absent"),  # left from the step before the skipped one
         ({"loss.train": np.where(np.arange(N) % 4, LOST, np.nan), "grad.norm": NORM}, {}, "absent"),  # too often for a slip
         ({"loss.train": np.where(np.arange(N) < 195, LOST, np.nan), "grad.norm": NORM}, {}, "absent"),  # it stays
         ({"loss.train": LOST, "grad.norm": NORM}, {"fp16": True}, "cannot tell"),
