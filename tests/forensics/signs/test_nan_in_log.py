@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from forensics import pipeline
 from forensics.detectors import nonfinite
 from forensics.run.series import Floats
 from forensics.signs.nan_in_log import nan_beside_ordinary_gradient
@@ -40,3 +41,10 @@ def test_a_loss_that_only_the_log_lost(metrics: dict[str, Floats], config: dict[
     run = run_of(metrics, config=config)
     found = nan_beside_ordinary_gradient(Symptoms(run, tuple(nonfinite.detect(run))))
     assert found.state == state, found.text
+
+
+@pytest.mark.parametrize(("norm", "top"), [(NORM, "logger_artefact"), (at(60, 120, value=np.nan), "nan_from_sample")])
+def test_what_the_training_never_had_is_no_sample(norm: Floats, top: str) -> None:
+    case = pipeline.analyze_run(run_of({"loss.train": LOST, "grad.norm": norm}))
+    assert case.hypotheses[0].id == top
+    assert top == "nan_from_sample" or "nan_from_sample" not in {h.id for h in case.hypotheses}
