@@ -58,11 +58,13 @@ def sentence(
 
 
 def _stopped_short(run: Run) -> str:
-    """What was still to come where the user, a scheduler or a signal ended the run before its planned length; else nothing."""
+    """What was still to come where the user, a scheduler or a signal ended the run before its planned length, which may be unknown; else nothing."""
     ended = ending(run)
-    if ended.status != "stopped" or ended.step is None or ended.planned is None or reached(run):
+    if ended.status != "stopped" or ended.step is None or (ended.planned is not None and reached(run)):
         return ""
-    left = f"{ended.planned - ended.step:,} of its {ended.planned:,} {unit(run)}s were still to come"
+    left = "it was stopped, and how far it was to go was not logged"
+    if ended.planned is not None:
+        left = f"{ended.planned - ended.step:,} of its {ended.planned:,} {unit(run)}s were still to come"
     return f"{left}. What it logged until then shows no trouble"
 
 

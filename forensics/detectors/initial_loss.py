@@ -86,8 +86,10 @@ def detect(run: Run) -> Iterator[Finding]:
     if len(rows) < (FIRST if chance else LEAST):
         raise CannotTell("the log holds too few of the first steps")
     first = float(x[0]) if not chance and x[0] > x[1] > x[2] else float(np.median(x[:FIRST]))  # rows may lie many steps apart
-    high = first > ABOVE * chance if chance else first > LARGEST and (_quarter(x) < FALLS * first or of_a_token(run, s))
-    if not high or first < 1.0:
+    bound = ABOVE * chance if chance else LARGEST
+    if first < 1.0 or first <= bound or not (chance or _quarter(x) < FALLS * first or of_a_token(run, s)):
+        return
+    if x[0] <= bound / ABOVE:  # what the very first batch costs, which no update has touched: a loss that climbs from there began well
         return
     if known := knows_another(run, first, int(s.step[rows[0]]), chance or LARGEST):
         raise CannotTell(f"{known}, so that its first loss says nothing of the initialization")
@@ -106,7 +108,7 @@ def detect(run: Run) -> Iterator[Finding]:
     facts = Facts(first, chance, end, settings.number(run, "init_std"))
     shown = evidence.window(s, begin, end, title="the first steps", where=s.place(run, rows[0]), margin=0.5)
     summed = any("sum" in str(found.value).lower() for found in settings.named(run, "reduction loss_reduction"))
-    severity = "warning" if not summed and (chance or _is_mean(run, s) or _begins_large(run)) else "info"
+    severity = "warning" if not summed and (chance or is_mean(run, s) or _begins_large(run)) else "info"
     yield evidence.found(facts, title, (begin, end), severity, shown, times=(s.clock(rows[0]), None))
 
 
@@ -142,7 +144,7 @@ def _begins_large(run: Run) -> bool:
         return False
 
 
-def _is_mean(run: Run, s: Series) -> bool:
+def is_mean(run: Run, s: Series) -> bool:
     """Whether something says that the loss is a mean cross entropy in nats: its unit, or what only such a loss has beside it."""
     return of_a_token(run, s) or any(series(run, name) is not None for name in ("acc.train", "acc.eval"))
 

@@ -15,6 +15,7 @@ from forensics.run import settings
 from forensics.run.inputs import loss_of
 from forensics.run.robust import robust_sigma
 from forensics.run.series import Floats, series
+from forensics.signs.saved_state import OF_OPTIMIZER_STATE
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
@@ -79,8 +80,8 @@ def batch_change_in_config_and_log(s: Symptoms) -> Sign:
 
 
 def other_settings_differ(s: Symptoms) -> Sign:
-    """Settings other than the batch size differ between two launches."""
-    return _between_launches(s, lambda key: "batch" not in key.lower(), "but for the batch size")
+    """Settings differ between two launches, other than the batch size and whether the optimizer's state is loaded."""
+    return _between_launches(s, lambda key: "batch" not in key.lower() and not OF_OPTIMIZER_STATE.fullmatch(key), "but for the batch size")
 
 
 def rate_setting_differs(s: Symptoms) -> Sign:

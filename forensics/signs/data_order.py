@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from forensics.batches import first_batches
 from forensics.batches.data_passes import contents
 from forensics.batches.recorded import shard_ends
@@ -12,10 +14,13 @@ from forensics.case import Finding
 from forensics.detectors import config_change, dataset_loss, divergence, eval_jump, level_shift, loss_spike, repeated_data, spike_data
 from forensics.detectors.train_eval_gap import Facts as Gap
 from forensics.many_runs.config_diff import kind_of
+from forensics.run import endings
 from forensics.run.announced import announced
 from forensics.run.inputs import surviving
 from forensics.run.series import parts, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+
+EFFECTS = {"epochs_count_anew": "epoch"}  # a symptom of its own, for which there is no detector
 
 NO_IDS = "no file maps steps to samples."
 IDS = ("sample", "batch", "shard", "source")
@@ -171,6 +176,27 @@ def begins_with_first_batch(s: Symptoms) -> Sign:
     if found := [f for f in again if f.facts.from_start]:
         return seen(f"From step {found[0].facts.step} on the data begin again with the very first batch.", found, first=found[0].facts.step)
     return absent(f"{again[0].title}, not with the very first batch.", again)
+
+
+def epochs_count_anew(s: Symptoms) -> Sign:
+    """The number of the epoch falls back to the run's first while the steps go on: whoever orders samples by the epoch begins with the first order."""
+    epoch = series(s.run, "epoch")
+    if epoch is None:
+        return cannot_tell("no epochs were logged.")
+    rows = np.flatnonzero(epoch.usable)
+    rows = rows[np.argsort(epoch.step[rows], kind="stable")]
+    number, step = np.floor(epoch.value[rows]), epoch.step[rows]
+    back = np.flatnonzero(np.diff(number) < 0) + 1
+    if not len(back):
+        return absent(f"Epochs go on with the steps, from {number[0]:.0f} to {number[-1]:.0f}." if len(rows) else "No epoch has a number.")
+    # rows of other tables in between fall often, to any number and on one step
+    if (number[back] > number[0]).any() or (number[back - 1] <= number[0]).any() or (step[back] <= step[back - 1]).any():
+        return cannot_tell("the numbers of epochs go up and down, so that they do not say where data begin anew.")
+    if len(s.run.attempts) < 2 and not endings.events(s.run, "resume"):
+        return cannot_tell("epochs are counted anew, and nothing speaks of a restart: stages of one plan may each count their own.")
+    at, times = int(back[0]), f", and so {len(back) - 1} times more" if len(back) > 1 else ""
+    text = f"At step {step[at]} the number of the epoch falls from {number[at - 1]:.0f} to {number[at]:.0f} while the steps go on{times}."
+    return seen(text, where=epoch.place(s.run, int(rows[at])), first=int(step[at]))
 
 
 def data_settings_changed(s: Symptoms) -> Sign:

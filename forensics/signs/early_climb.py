@@ -22,10 +22,10 @@ def loss_climbs_above_any_guess(s: Symptoms) -> Sign:
     if loss is None or (why := lacking(s.run, plateau.LEAST_VALUES, "loss.train") or begins_late(s.run)):
         return cannot_tell(why if loss is not None else "the training loss was not logged.")
     chance = guessing(s.run, loss)
-    if chance is None and not initial_loss.of_a_token(s.run, loss):
+    if chance is None and not initial_loss.is_mean(s.run, loss):
         return cannot_tell("neither config nor the log says what guessing costs in this loss.")
     step, x = usable(s.run, "loss.train")
-    first = float(np.median(x[: plateau.LEVEL]))
+    first = float(min(x[0], np.median(x[: plateau.LEVEL])))  # the first batch alone has seen no update
     lowest = np.lib.stride_tricks.sliding_window_view(x, plateau.LEVEL).min(axis=1)  # what three values in a row reach
     at = int(np.argmax(lowest))
     text = f"The loss begins at {first:.4g}, and from step {step[at]} on three values in a row reach {lowest[at]:.4g}"

@@ -8,12 +8,20 @@ from forensics.case import Finding
 from forensics.checkpoints import run_saves
 from forensics.checkpoints.age import counters
 from forensics.detectors import checkpoint_state
-from forensics.run import endings
+from forensics.run import endings, settings
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 EFFECTS = {"optimizer_said_lost": "checkpoints"}  # a symptom of its own, for which there is no detector
 
+# names of what checkpoints hold, and of settings of restarts: those of Megatron-LM, fairseq, OpenNMT and common loops
+_LIST = lazy_re(r"[(\[{]([^()\[\]{}]{3,200})[)\]}]")
+_WEIGHTS = lazy_re(r"(?i)(?:model|net|network|weights|params?|parameters|ema)(?:_?(?:state_?dict|state|weights|params))?")
+_OPTIMIZER = lazy_re(r"(?i)opt|adam|sgd|solver|moment|all|state$")
+OF_OPTIMIZER_STATE = lazy_re(
+    r"(?i)(?:.*\.)?(?:(no|skip|reset)[_-]?(?:load[_-]?)?|load[_-]?|restore[_-]?|resume[_-]?)optim(?:izer)?(?:[_-]states?)?"
+)
 SETTLED = 5  # steps after a restart from which on a count that went on and one that began anew are told apart
 WORDS = {"optimizer": "optimizer", "scheduler": "schedule"}
 
@@ -48,15 +56,28 @@ def optimizer_not_saved(s: Symptoms) -> Sign:
 
 
 def optimizer_said_lost(s: Symptoms) -> Sign:
-    """A line of a launch that goes on from a checkpoint says that the state of the optimizer was not found or not loaded."""
-    said = endings.events(s.run, "optimizer_lost")
-    if len(s.run.attempts) < 2 and not endings.events(s.run, "resume"):
+    """A line of a launch that goes on from a checkpoint says that the state of the optimizer was not found or not loaded, or lists what was loaded
+    without one; or a setting of that launch asked for it."""
+    resumed = endings.events(s.run, "resume")
+    if len(s.run.attempts) < 2 and not resumed:
         return does_not_arise("the run was not restarted, so that no state was to be loaded.")
-    if not said:
-        return cannot_tell("no line speaks of the optimizer's state.")
-    e = said[0]
-    where = s.run.where(e["source"], e["at"])
-    return seen(f'The log says: "{str(e["text"]).strip()[:120]}".', where=where, first=e["step"], last=e["step"])
+    for e in (*endings.events(s.run, "optimizer_lost"), *(e for e in resumed if _lists_none(str(e["text"])))):
+        where = s.run.where(e["source"], e["at"])
+        return seen(f'The log says: "{str(e["text"]).strip()[:120]}".', where=where, first=e["step"], last=e["step"])
+    for x in settings.every(s.run):
+        m = OF_OPTIMIZER_STATE.fullmatch(x.key)
+        if m and x.attempt != 0 and x.value is (m[1] is not None):
+            return seen(f"The run was restarted with {x.key} = {x.value}.", where=x.where)
+    return cannot_tell("no line speaks of the optimizer's state.")
+
+
+def _lists_none(text: str) -> bool:
+    """Whether a line lists in brackets what it loaded, weights among it and no optimizer: "resuming from last.pt (model, ema)"."""
+    for m in _LIST.finditer(text):
+        parts = [part.strip(" '\"") for part in m[1].split(",")]
+        if len(parts) > 1 and any(_WEIGHTS.fullmatch(part) for part in parts) and not any(_OPTIMIZER.search(part) for part in parts):
+            return True
+    return False
 
 
 def scheduler_ran_ahead(s: Symptoms) -> Sign:

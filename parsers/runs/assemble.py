@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from parsers import arrow, frameworks, names, objectives, value_names
 from parsers.records.vocabulary import EPOCH_STEPS
-from parsers.runs import attempts, bars_beside, duplicates, epoch_files, launches
+from parsers.runs import attempts, bars_beside, duplicates, epoch_files, finer_twins, launches
 from parsers.tables import SCHEMAS, Gap, Run, Source, empty, run_of
 
 if TYPE_CHECKING:
@@ -170,6 +170,7 @@ def _named(metrics: pa.Table, framework: str | None, overrides: dict[str, str]) 
         if found is not None:
             meanings[path, t] = found
     meanings |= objectives.stand_ins(meanings)
+    meanings |= finer_twins.told(metrics, meanings)
     named = [(logged, [meanings[path, tags[i]].name for i in logged.tolist()]) for path, logged in zip(paths, logged_in, strict=True)]
     distinct = sorted({name for _, called in named for name in called})
     code = {name: i for i, name in enumerate(distinct)}
