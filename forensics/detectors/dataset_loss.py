@@ -8,9 +8,9 @@ How it decides
     All tags that carry an evaluation loss (or a perplexity that is of none of these losses, by its logarithm), an accuracy of an evaluation, or the training loss of one part of the data, of which two or more were
     logged at least six times. It fires for a set whose last three values lie 5 % and three noises beyond its best, at least three
     evaluations back, while the median of the other sets got better over the same steps. For information: to forget one source
-    can be what a new mixture is meant to do, and overfitting has its own detector. A warning where all that was known is gone: the set
-    ends worse than the others were before they were learnt, or at what guessing costs. The evaluation before the first step counts where
-    only the printed log has it.
+    can be what a new mixture is meant to do, and overfitting has its own detector. A warning where what was known is gone: the set
+    ends worse than the others were before they were learnt, or at what guessing costs, or was never again as good as before the first step and
+    ends a quarter worse. The evaluation before the first step counts where only the printed log has it.
 
 Cannot tell
     Where one evaluation alone was logged: a mean over datasets hides what each of them does.
@@ -48,6 +48,7 @@ RISE = 0.05  # unit: what a change of data is worth telling from; not critical: 
 NOISES = 3.0  # statistical: a median of three is off by 0.7 noises, so this is 4 sigma, which chance does once in 30,000
 NAMES = {"loss.eval": 1.0, "loss.part": 1.0, "acc.eval": -1.0}  # -1: the higher, the better
 HALF = 0.5  # unit: half of the first value is left of what was learnt
+KNEW = 0.25  # unit: a quarter of what a set cost before the first step, as in the divergence detector
 PRINTED = 0.01  # share by which a loss and the logarithm of its own perplexity differ where both were printed with three digits
 BACK = 3  # bound: three values make a median, and the lowest one is not among them
 
@@ -134,7 +135,8 @@ def detect(run: Run) -> Iterator[Finding]:
                 evidence.window(s, first, last, title=s.tag, where=s.place(run, rows[best])),
                 evidence.table("by dataset", ["tag", "first", "best", "last"], table),
             )
-            gone = _is_gone(sets, i, end) or (name == "loss.eval" and train is not None and _is_guessed(run, train, x, end))
+            known = best == 0 and rise >= KNEW * abs(float(x[0])) and train is not None and first <= int(train.step[0])
+            gone = known or _is_gone(sets, i, end) or (name == "loss.eval" and train is not None and _is_guessed(run, train, x, end))
             facts = Facts(s.tag, rise, first, len(others), s.interval)
             severity = "warning" if gone else "info"
             yield evidence.on_rows(s, (rows[best], rows[-1]), facts, title, severity, *shown, key=f"{first}-{i}")

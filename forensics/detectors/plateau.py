@@ -124,7 +124,7 @@ def _never_learned(run: Run) -> Iterator[Finding]:
             raise CannotTell(f"after the first tenth of the run {s.tag} goes {how}, and the log does not say what there was to reach")
         return
     evaluated, noise = _evaluations_too(run), MARGIN * _error(x)
-    still = fall < LEAST_FALL and last <= first * (1 + max(RISES, noise if evaluated else 0))
+    still = fall < LEAST_FALL and last <= first + abs(first) * max(RISES, noise if evaluated else 0)
     if still and (fall + noise < ROOM or evaluated):
         title = f"Loss does not fall: {first:.4g} at the beginning, {last:.4g} at the end{note}"
     elif HALF * first <= (1 - STILL) * early <= last <= early * (1 + RISES) and len(x) >= LONG:

@@ -28,6 +28,7 @@ STRANGERS, SAME = 0.1, 0.5  # share of samples that batches at one place have in
 LEAST = 5  # values: a few logging intervals, where single batches make one
 NEAR = 3  # steps by which a stretch may miss the beginning of its shard: a loader that reads ahead
 CHANCE = 0.25  # share of a shard's steps that are so near its beginning: of shorter shards nearly every step is
+AHEAD = 2  # unit: rows; the first one behind a restart may be an interval later than the run's first
 BESIDE = 20  # steps: two logging intervals of ten, the most usual one
 
 
@@ -189,6 +190,11 @@ def epochs_count_anew(s: Symptoms) -> Sign:
     back = np.flatnonzero(np.diff(number) < 0) + 1
     if not len(back):
         return absent(f"Epochs go on with the steps, from {number[0]:.0f} to {number[-1]:.0f}." if len(rows) else "No epoch has a number.")
+    pace = float(np.median(np.diff(epoch.value[rows]).clip(min=0)))  # of two rows
+    if (epoch.value[rows][back] - epoch.value[rows][0] > AHEAD * pace).any():  # as where an epoch has another number of steps now
+        return absent(
+            f"At step {step[back[0]]} the number of the epoch falls to {epoch.value[rows][back[0]]:.3g}, which is not where it began."
+        )
     # rows of other tables in between fall often, to any number and on one step
     if (number[back] > number[0]).any() or (number[back - 1] <= number[0]).any() or (step[back] <= step[back - 1]).any():
         return cannot_tell("the numbers of epochs go up and down, so that they do not say where data begin anew.")

@@ -15,7 +15,7 @@ from forensics.run.trouble import trouble
 from forensics.run.usable_values import begins_late, first_level, lacking, last_level, levels, usable
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
-EFFECTS = {"gradient_carries_over": "grad.norm"}  # a symptom of its own, for which there is no detector
+EFFECTS = {"gradient_carries_over": "grad.norm", "gradient_zero_throughout": "grad.norm"}  # symptoms of their own, without a detector
 
 LARGE = 4.0  # times the level of the norm
 LEADS, FOLLOWS = 10, 3  # steps by which the norm may jump before the trouble, and after its peak
@@ -30,7 +30,7 @@ SELDOM = 20  # unit: steps, a score; values farther apart are often means of the
 BLOWN_UP = 1.0  # unit: in ln, a factor of e from one value to the next; batches of one loss differ by a part of it
 COARSE = 100.0  # unit: of the last digit: to one percent, less than a loss scatters by
 MOVES = 0.1  # unit: share by which an evaluation moves that learns
-HALF = 0.5  # unit: of the first level of a training loss, which batches move, too
+LEARNT = 0.8  # unit: of the first level of a training loss, which batches move, too
 NEARLY_ALL, AT_CLIP = 0.9, 1e-3  # share of the values; how near a norm is to the clip value that cut it (printed to four digits)
 
 
@@ -118,10 +118,10 @@ def gradient_zero_throughout(s: Symptoms) -> Sign:
     (step, x), loss = usable(s.run, "grad.norm"), usable(s.run, "loss.train")[1]
     if n := int((x != 0).sum()):
         return absent(f"{n} of {len(x)} logged gradient norms are not zero.")
-    sets = [v for p in parts(s.run, "loss.eval") if len(v := p.value[p.usable])]
-    if any(np.ptp(v) > MOVES * abs(v[0]) for v in sets) or (not sets and len(loss) and last_level(loss) < HALF * first_level(loss)):
-        return does_not_arise("the gradient norm is zero and the loss is learnt: it was taken where the gradients had been cleared.")
-    still = f", and none of {len(sets)} evaluation losses moves" if sets else ""
+    sets = [v for name in ("loss.eval", "rl.reward") for p in parts(s.run, name) if len(v := p.value[p.usable])]
+    if any(np.ptp(v) > MOVES * abs(v[0]) for v in sets) or (not sets and len(loss) and last_level(loss) < LEARNT * first_level(loss)):
+        return does_not_arise("the gradient norm is zero and something is learnt: it was taken where the gradients had been cleared.")
+    still = f", and none of {len(sets)} evaluation losses and rewards moves" if sets else ""
     return seen(f"All {len(x)} logged gradient norms are exactly zero{still}.", first=int(step[0]), last=int(step[-1]))
 
 

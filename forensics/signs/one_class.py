@@ -11,6 +11,7 @@ from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 EFFECTS = {"one_class_gets_all": "score.eval"}  # a symptom of its own, for which there is no detector
 ALL, NONE = 0.98, 0.02  # unit: all but one in fifty, and one in fifty: what a model does that hardly ever names another class
 _POSITIVES = r"\bpred(icted|ictions?|s)? (pos(itive)?s?|true|ones?|fg|foreground)( (rate|share|frac(tion)?|ratio))?$"
+_OVERLAP = r"^(?!.*\b(best|max|loss|std)\b).*\b((mean|avg|average|macro) (dice|iou|jaccard)|m ?(dice|iou)|m io u|(dice|iou|jaccard) (score )?(mean|avg|average|macro))$"
 
 
 def one_class_gets_all(s: Symptoms) -> Sign:
@@ -19,10 +20,12 @@ def one_class_gets_all(s: Symptoms) -> Sign:
     groups, overlaps = (
         [of for of in told if min(int(p.usable.sum()) for p in of) >= ALIKE] for told in (class_hits(s.run), class_overlaps(s.run))
     )
+    overlaps += [[p] for p in worded(s.run, _OVERLAP) if int(p.usable.sum()) >= ALIKE]
     for of in overlaps:
         most = max(float(_late(p).max()) for p in of)
         if most <= NONE:
-            text = f"All {len(of)} overlaps ({of[0].tag} and on) are {most:.2g} at most from step {_since(of[0])} on: all is background."
+            told = f"All {len(of)} overlaps ({of[0].tag} and on) are" if len(of) > 1 else f"{of[0].tag} is"
+            text = f"{told} {most:.2g} at most from step {_since(of[0])} on: all is background."
             return seen(text, where=of[0].place(s.run, 0), first=_since(of[0]), last=int(of[0].step[-1]))
     for of in groups:
         whole = [bool((_late(p) >= ALL).all()) for p in of]

@@ -119,7 +119,9 @@ class Measured:
             return True
         stepped = bool({"step", "it"} & parts.keys())
         if line.braces and not stepped and not epoch_beside(line):
-            return self._dict(Waiting(where, metrics, body))
+            # Trainer's last line of each epoch: a whole number, which elsewhere is a place and no measurement
+            whole = [("epoch", float(parts["epoch"]))] if "epoch" in parts else []
+            return self._dict(Waiting(where, metrics + whole, body))
         if (rows := self.block.rows(n, line.text, stepped)) is not None:
             self.put(where, self.now.step, rows)
             self.started = self.started or bool(rows)

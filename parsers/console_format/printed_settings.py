@@ -64,6 +64,7 @@ _SENTENCES = {
     lazy_re(r"Let's use (\d+) GPUs!"): ("GPUs",),  # the tutorial of DataParallel
     lazy_re(r"Using (?:device|DEVICE):? (\S+)"): ("device",),
 }
+_NEXT_SETTING = lazy_re(r",\s(?=[A-Za-z]\w{0,40}(?: \w{1,20}){0,3} = )")  # "learning_rate = 0.012, evaluation examples = 320"
 _LINE = lazy_re(r"^(?P<key>[A-Za-z_][\w ./()-]{0,60}?)\s*+[:=]\s*+(?P<value>\S.*)$")
 _BOXED = lazy_re(r"^\|\s*+(?P<key>[A-Za-z_][\w .-]{0,60}?)(?: [A-Z]| \([^()|]{1,20}\))?\s*+\|\s*+(?P<value>[^\s|]{1,40})\s*+\|$")
 PLACES = frozenset({*vocabulary.SURE_STEP, "epoch", "batch"}) - {"steps", "iterations", "iters"}
@@ -230,7 +231,10 @@ def _in_header(text: str, indented: bool) -> list[tuple[str, object]]:
         return [(p["key"], value_of(p["value"])) for p in pairs]
     if (m := _BOXED.match(text.strip())) and _PLAIN.fullmatch(m["value"]) and not is_measured(m["key"]):
         return [(m["key"].strip().replace(" ", "_"), value_of(m["value"]))]
-    m = _LINE.match(text.strip())
+    several = [_LINE.match(part) for part in _NEXT_SETTING.split(text.strip())]
+    if len(several) > 1 and all(m and _PLAIN.fullmatch(m["value"]) for m in several):
+        return [(m["key"].strip(), value_of(m["value"])) for m in several if m]
+    m = several[0]
     if m and (indented or _PLAIN.fullmatch(m["value"].rstrip(","))) and len(m["key"].split()) < 6:
         return [(m["key"].strip(), value_of(m["value"]))]
     return listed(text) or in_words(text)
