@@ -8,7 +8,8 @@ How it decides
     lie 30 % above that, where config names the number; else when the first of a steady fall lies above 12.5 nats, more than guessing
     among the largest vocabularies in use costs, and the loss falls to less than a third of it within the first quarter of the run
     (a regression's loss, which has no such scale, is left alone unless it does) or is that of a token, with its perplexity beside it. Without a number of classes it is a warning only
-    where an accuracy, a perplexity or the unit shows that the loss is a mean of nats, or config sets large initial weights: a sum over
+    where an accuracy, a perplexity or the unit shows that the loss is a mean of nats, or config sets large initial weights or a rate far above
+    what is usual with its optimizer: a sum over
     a batch has no such bound, nor has the loss of a sequence in CTC, which begins at 17 to 30 in runs that are well.
 
 Cannot tell
@@ -34,8 +35,10 @@ from forensics.run import initial_weights, settings
 from forensics.run.evaluations import guessing, outcomes
 from forensics.run.first_evaluations import knows_another
 from forensics.run.inputs import needed, surviving
+from forensics.run.recipe import HIGH, recipe
 from forensics.run.robust import error_of_median, noise_by_steps
 from forensics.run.series import Floats, Series, names, parts, series
+from forensics.run.usual_rate import usual
 from forensics.spikes.visible import MARGIN
 from parsers import arrow
 from parsers.lazy_regex import lazy_re
@@ -108,7 +111,7 @@ def detect(run: Run) -> Iterator[Finding]:
     facts = Facts(first, chance, end, settings.number(run, "init_std"))
     shown = evidence.window(s, begin, end, title="the first steps", where=s.place(run, rows[0]), margin=0.5)
     summed = any("sum" in str(found.value).lower() for found in settings.named(run, "reduction loss_reduction"))
-    severity = "warning" if not summed and (chance or is_mean(run, s) or _begins_large(run)) else "info"
+    severity = "warning" if not summed and (chance or is_mean(run, s) or _begins_large(run) or _rate_far_too_high(run)) else "info"
     yield evidence.found(facts, title, (begin, end), severity, shown, times=(s.clock(rows[0]), None))
 
 
@@ -142,6 +145,12 @@ def _begins_large(run: Run) -> bool:
         return initial_weights.configured(run).large
     except CannotTell:
         return False
+
+
+def _rate_far_too_high(run: Run) -> bool:
+    """Whether the rate is so high that the updates of the first interval alone explain a loss of any height."""
+    rate, known = recipe(run).rate, usual(run).high
+    return rate is not None and known is not None and rate >= 3 * HIGH * known
 
 
 def is_mean(run: Run, s: Series) -> bool:

@@ -195,11 +195,15 @@ def epochs_count_anew(s: Symptoms) -> Sign:
         return absent(
             f"At step {step[back[0]]} the number of the epoch falls to {epoch.value[rows][back[0]]:.3g}, which is not where it began."
         )
-    # rows of other tables in between fall often, to any number and on one step
-    if (number[back] > number[0]).any() or (number[back - 1] <= number[0]).any() or (step[back] <= step[back - 1]).any():
-        return cannot_tell("the numbers of epochs go up and down, so that they do not say where data begin anew.")
-    if len(s.run.attempts) < 2 and not endings.events(s.run, "resume"):
-        return cannot_tell("epochs are counted anew, and nothing speaks of a restart: stages of one plan may each count their own.")
+    restarts = max(len(s.run.attempts) - 1, len(endings.events(s.run, "resume")))
+    # rows of another table in between fall to any number, and on one step; stages of a plan may each count their own
+    if (
+        (number[back] > number[0]).any()
+        or (number[back - 1] <= number[0]).any()
+        or (step[back] <= step[back - 1]).any()
+        or len(back) > restarts
+    ):
+        return cannot_tell(f"the numbers of epochs fall {len(back)} times, and the log tells of {restarts} restarts.")
     at, times = int(back[0]), f", and so {len(back) - 1} times more" if len(back) > 1 else ""
     text = f"At step {step[at]} the number of the epoch falls from {number[at - 1]:.0f} to {number[at]:.0f} while the steps go on{times}."
     return seen(text, where=epoch.place(s.run, int(rows[at])), first=int(step[at]))

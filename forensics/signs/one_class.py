@@ -20,8 +20,8 @@ def one_class_gets_all(s: Symptoms) -> Sign:
     groups, overlaps = (
         [of for of in told if min(int(p.usable.sum()) for p in of) >= ALIKE] for told in (class_hits(s.run), class_overlaps(s.run))
     )
-    overlaps += [[p] for p in worded(s.run, _OVERLAP) if int(p.usable.sum()) >= ALIKE]
-    for of in overlaps:
+    means = [[p] for p in worded(s.run, _OVERLAP) if int(p.usable.sum()) >= ALIKE]
+    for of in [*overlaps, *means]:
         most = max(float(_late(p).max()) for p in of)
         if most <= NONE:
             told = f"All {len(of)} overlaps ({of[0].tag} and on) are" if len(of) > 1 else f"{of[0].tag} is"

@@ -121,6 +121,12 @@ def value_loss_exploded(s: Symptoms) -> Sign:
     largest = float(np.abs(reward.value[reward.usable]).max()) if reward is not None and reward.usable.any() else 0.0
     if (lost := _values_get_lost(s, value, last / first)) is not None:
         return seen(f"{text[:-1]}, {lost}.", ratio=last / first)
+    length = series(s.run, "rl.len")
+    horizon = float(length.value[length.usable].max()) if length is not None and length.usable.any() else math.inf
+    if 0 < (largest * horizon) ** 2 < last:  # whether a step's reward was logged or an episode's: nothing worth predicting is larger
+        return seen(
+            f"{text[:-1]}: more than the square of the largest reward, {largest:.3g}, in each of {horizon:.0f} steps.", ratio=last / first
+        )
     if EXPLODED * first <= last <= largest**2:  # it grows with the square of what it predicts
         return absent(f"{text[:-1]}, less than the square of the largest reward, {largest:.3g}.")
     return seen(text, ratio=last / first) if last >= EXPLODED * first else absent(text)

@@ -5,6 +5,7 @@ The names of steps, times, ranks and epochs are those of every format (:mod:`par
 
 from __future__ import annotations
 
+import ast
 import math
 from array import array
 from collections.abc import Iterator, Sequence
@@ -44,16 +45,27 @@ CONFIG_KEYS = {"config", "args", "hparams", "hyperparameters", "params", "cfg", 
 IDENTIFIER = lazy_re(
     r"(?i)(?:^|[_\-])(?:ids?|uuid|uid|hash|version|name|date|commit|host|hostname|pid|port|ip|path|file|seed|address|elapsed|eta|time)$"
 )
+_MOST_QUOTED = 10_000  # bound: characters
 AXES = {"epoch", "batch_idx", "batch", "batch_id", "batch_size", "num_samples", "micro_batch", "world_size", "count", "size", "position"}
 
 
 def flat(key: str, value: Any, joint: str = ".", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Settings with their nested keys joined; lists and empty objects are values."""
+    """Settings with their nested keys joined; lists and empty objects are values, and a dictionary in quotes is one (``str(optimizer.get_config())``)."""
+    if isinstance(value, str) and value[:1] == "{" and value[-1:] == "}" and len(value) < _MOST_QUOTED:
+        value = _quoted(value)
     if isinstance(value, dict) and value and depth < 50:
         for k, v in value.items():
             yield from flat(f"{key}{joint}{k}" if key else str(k), v, joint, depth + 1)
     elif key:
         yield key, value
+
+
+def _quoted(text: str) -> Any:
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return text
+    return value if isinstance(value, dict) and all(isinstance(k, str) for k in value) else text
 
 
 def whole_column(column: Sequence[Any]) -> Ints | None:

@@ -75,6 +75,18 @@ def test_a_perplexity_of_another_set_is_a_dataset(old: Callable[[int], float] | 
     assert not fires or found[0].title.startswith("eval_pretrain_ppl rises from 9.068 at step 50 to 1346 while the other one improves")
 
 
+@pytest.mark.parametrize(("rises_to", "first", "severity"), [(2.3, 1, "warning"), (1.8, 1, "info"), (2.3, 100, "info")])
+def test_a_set_that_was_known_before_the_first_step_and_is_lost(rises_to: float, first: int, severity: str, tmp_path: Path) -> None:
+    """By a quarter of its loss; what was lost after the training had begun may have been learnt in it."""
+
+    def general(i: int) -> float | None:
+        return None if (i % 50 and i != 1) or i < first else 1.65 + (rises_to - 1.65) * min(1.0, (i - first) / 200)
+
+    more = {"eval_general_loss": general, "eval_domain_loss": every(50, lambda i: 1.8 - i / 800)}
+    found = only(list(dataset_loss.detect(read(write(tmp_path / "r", 600, **more)))))  # type: ignore[arg-type]
+    assert (found.facts.tag, found.severity) == ("eval_general_loss", severity)
+
+
 def test_one_dataset_cannot_tell(tmp_path: Path) -> None:
     with pytest.raises(CannotTell, match="fewer than two"):
         list(dataset_loss.detect(read(write(tmp_path / "r", 600, val_loss=every(50, lambda i: 2.0)))))  # type: ignore[arg-type]

@@ -73,7 +73,9 @@ def test_an_error_is_no_cross_entropy(tmp_path: Path) -> None:
     assert [f.title for f in plateau.detect(r)] == []
 
 
-@pytest.mark.parametrize(("tag", "high", "low"), [("elbo", -180.0, -90.0), ("ep_rew_mean", 15.0, 300.0), ("auc", 0.5, 0.93)])
+@pytest.mark.parametrize(
+    ("tag", "high", "low"), [("elbo", -180.0, -90.0), ("ep_rew_mean", 15.0, 300.0), ("auc", 0.5, 0.93), ("c_index", 0.5, 0.79)]
+)
 def test_what_rises_is_healthy_where_it_rises_and_told_where_it_falls(tmp_path: Path, tag: str, high: float, low: float) -> None:
     good, bad = run(tmp_path / "good", **{tag: learns(high, low)}), run(tmp_path / "bad", **{tag: falls_back(high, low)})
     assert list(divergence.detect(good)) == []

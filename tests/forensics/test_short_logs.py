@@ -305,3 +305,35 @@ def test_a_restart_in_a_log_by_epoch(first: float, up: bool) -> None:
     before, after = [118.0, 38.6, 22.1, 2.6, 0.61, 0.39, 0.26, 0.18], [first, first / 2, first / 3, 0.15]
     run = run_of({"loss.train": np.array([*before, *after])}, attempts=[0] * 8 + [1] * 4)
     assert [f.facts.up for f in resume_break.detect(run)] == ([True] if up else [])
+
+
+@pytest.mark.parametrize(
+    ("loss", "grave_ones"),
+    [
+        (np.r_[7.1, 69.9 + 20 * np.abs(np.sin(T[1:]))], 1),
+        (np.r_[1.6, 11.8, 10.9, 10.5, 10.37, 10.37, 10.37, 10.37, 10.37], 1),
+        (np.r_[0.9, FALLS[1:]], 0),  # a first batch that happened to be easy, and the loss comes below it
+        (np.r_[3.0, 4.4 + 0.1 * np.sin(T[1:])], 0),  # less than twice as high
+    ],
+)
+def test_a_loss_that_the_first_updates_drove_up_for_good(loss: Floats, grave_ones: int) -> None:
+    told = [f for f in found(divergence, run_of({"loss.train": loss})) if "at once" in f.title]
+    assert len(told) == grave_ones
+    assert all(f.severity == "critical" and f.facts.first == loss[0] for f in told)
+
+
+@pytest.mark.parametrize(("loss", "n"), [(np.full(23, -0.053), 1), (-0.1 - T / 40, 0)])
+def test_a_negative_loss_that_never_moves(loss: Floats, n: int) -> None:
+    assert grave(plateau, {"loss.train": loss}) == n
+
+
+@pytest.mark.parametrize(("rate", "severity"), [(3.0, "warning"), (1e-3, "info")])
+def test_a_rate_that_explains_a_first_loss_of_any_height(rate: float, severity: str) -> None:
+    run = run_of({"loss.train": np.r_[2.7e6, 3.2e4, 900.0, FALLS]}, config={"optimizer": "adam", "learning_rate": rate})
+    assert [f.severity for f in found(initial_loss, run)] == [severity]
+
+
+def test_a_first_loss_that_no_update_has_touched_is_the_initial_one() -> None:
+    climbs = np.r_[2.4, 7e8, 4e15, 6e8, FALLS]
+    assert not found(initial_loss, run_of({"loss.train": climbs, "acc.train": np.full(len(climbs), 0.1)}))
+    assert found(initial_loss, run_of({"loss.train": climbs[1:], "acc.train": np.full(len(climbs) - 1, 0.1)}))

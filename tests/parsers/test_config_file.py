@@ -134,6 +134,14 @@ def test_json_settings_keep_results_as_metrics(tmp_path: Path) -> None:
     assert found.values == {"blend": 0.25, "loss_scale": 128}
 
 
+def test_a_dictionary_in_quotes_is_one(tmp_path: Path) -> None:
+    optimizer = "{'name': 'adam_4', 'learning_rate': 3.0, 'clipnorm': None}"
+    found = read(tmp_path / "config.json", json.dumps({"optimizer": optimizer, "prompt": "{answer}", "call": "{f(1): 2}"}))
+    assert found.values == {
+        "optimizer.name": "adam_4", "optimizer.learning_rate": 3.0, "optimizer.clipnorm": None, "prompt": "{answer}", "call": "{f(1): 2}",
+    }  # fmt: skip
+
+
 def test_namespace_values_are_literals_or_text(tmp_path: Path) -> None:
     text = "Namespace(lr=1e-4, betas=(0.9, 0.95), name='a, (b)', dtype=torch.float32, fn=<function f at 0x1>, amp=True, "
     text += "token='hf_abcdefghijklmnopqrst')"

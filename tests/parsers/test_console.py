@@ -318,6 +318,17 @@ def test_transformers_takes_the_step_from_the_bar(tmp_path: Path) -> None:
     assert notes == ["steps of {'loss': ...} lines: taken from the progress bar"]
 
 
+def test_transformers_5_prints_the_end_of_an_epoch_as_a_whole_number(tmp_path: Path) -> None:
+    head = "***** Running training *****\n  Num examples = 1600\n  Instantaneous batch size per device = 32\n  Gradient Accumulation steps = 1\n"
+    rows = "".join(f"{{'loss': '{2 - i / 20:.3g}', 'epoch': '{i / 5:g}'}}\n" for i in range(1, 11))
+    again = "".join(f"{{'loss': '{2 - i / 20:.3g}', 'epoch': '{i / 5:g}'}}\n" for i in range(11, 16))
+    (tmp_path / "train.out").write_text(head + rows + "Resuming training from exp/checkpoint-100\n" + head + again)
+    run = parsers.read(str(tmp_path))
+    steps = [r["step"] for r in run.tables["metrics"].to_pylist() if r["tag"] == "loss"]
+    assert steps == list(range(10, 160, 10))
+    assert [a["steps"] for a in run.attempts] == [[10, 100], [110, 150]]
+
+
 def test_a_dict_behind_lines_that_name_steps_is_of_the_last_of_them(tmp_path: Path) -> None:
     """As Lightning prints the results of a test at the end."""
     rows = "".join(f"epoch {i} step {72 * i} train_loss {1 / i}\n" for i in range(1, 7))

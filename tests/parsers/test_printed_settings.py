@@ -25,6 +25,11 @@ def told(tmp_path: Path, head: str, training: str = TRAINING) -> dict[str, objec
         ("trainer:fit - hyperparameters: optimizer=sgd, lr=0.1, accum=2", {"optimizer": "sgd", "lr": 0.1, "accum": 2}),
         (">>>>> lr: 0.002, batch_size: 32, scaler: standard", {"lr": 0.002, "batch_size": 32, "scaler": "standard"}),
         ("GIN hidden=128 layers=3 train=48 valid=440 batch=16 epochs=240 lr=1e-3", {"train": 48, "batch": 16, "epochs": 240, "lr": 1e-3}),
+        (
+            "***** Running training *****\n  learning_rate = 0.012, label_smoothing_factor = 0.0, evaluation examples = 320",
+            {"learning_rate": 0.012, "label_smoothing_factor": 0.0, "evaluation examples": 320},
+        ),
+        ("***** Running training *****\n  note = first, second", {"note": "first, second"}),
         ("--lr=0.004 --clip=5.0 --layers=6", {"lr": 0.004, "clip": 5.0, "layers": 6}),
         ("# asr: sgd lr=0.05 clip=0.0 reduction=sum", {"optimizer": "sgd", "lr": 0.05, "clip": 0.0, "reduction": "sum"}),
         ("optim: adam lr=0.4 batch_size=16 max_epoch=14", {"optimizer": "adam", "lr": 0.4, "batch_size": 16, "max_epoch": 14}),

@@ -50,6 +50,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (G.gradient_zero_throughout, "absent", {"loss.train": 3 + 0.01 * NORM, "grad.norm": np.where(T < 3, NORM, 0)}, {}),  # lost on the way
     (G.gradient_zero_throughout, "cannot tell", {"loss.train": 3 + 0.01 * NORM, "loss.eval": 3 - T / 300, "grad.norm": 0 * NORM}, {}),
     (G.gradient_zero_throughout, "cannot tell", {"loss.train": 3 - T / 120, "grad.norm": 0 * NORM}, {}),
+    (G.gradient_zero_throughout, "seen", {"loss.train": 0 * NORM, "rl.reward": 0 * NORM, "grad.norm": 0 * NORM}, {}),
+    (G.gradient_zero_throughout, "cannot tell", {"loss.train": 0 * NORM, "rl.reward": 1 + T / 120, "grad.norm": 0 * NORM}, {}),
     (G.gradients_flow, "seen", {"grad.norm": NORM}, {}),
     (G.gradients_flow, "absent", {"grad.norm": NORM * 1e-6}, {}),
     (G.gradients_flow, "cannot tell", {"loss.train": LOSS}, {}),

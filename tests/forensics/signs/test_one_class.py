@@ -30,7 +30,9 @@ SETTLES = np.where(np.arange(N) < 5, MIXED, 0.0)
         ({"other/Pseudo dice/0": NONE, "other/Pseudo dice/1": SETTLES}, "seen"),
         ({"other/Pseudo dice/0": MIXED, "other/Pseudo dice/1": NONE}, "absent"),  # a class that is hard, or rare
         ({"other/val/iou_dent": NONE, "other/val/iou_scratch": NONE, "other/val/miou": MIXED}, "seen"),
-        ({"other/val/iou_dent": NONE, "other/val/iou_background": ALL, "other/val/iou_mean": NONE}, "cannot tell"),
+        ({"other/val/iou_dent": NONE, "other/val/iou_background": ALL, "other/val/iou_mean": MIXED}, "cannot tell"),
+        ({"other/current mean dice": SETTLES, "other/best mean dice": ALL}, "seen"),
+        ({"other/current mean dice": MIXED}, "cannot tell"),
         ({"other/val/iou_dent": NONE, "other/val/iou_scratch": MIXED}, "absent"),
         ({"other/pred_fg": NONE, "other/gt_fg": MIXED}, "seen"),
         ({"loss.train": MIXED}, "cannot tell"),

@@ -50,6 +50,9 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (P.value_loss_exploded, "absent", {"rl.loss_value": 2 * ONE}, {}),
     (P.value_loss_exploded, "absent", {"rl.loss_value": 10.0 ** (T / 20), "rl.reward": 50 * GROWS}, {}),  # up to 495, learning
     (P.value_loss_exploded, "seen", {"rl.loss_value": 10.0 ** (T / 20), "rl.reward": GROWS}, {}),
+    (P.value_loss_exploded, "seen", {"rl.loss_value": 1e8 * ONE, "rl.reward": 9 * ONE, "rl.len": 200 * ONE}, {}),
+    (P.value_loss_exploded, "absent", {"rl.loss_value": 1e6 * ONE, "rl.reward": 9 * ONE, "rl.len": 200 * ONE}, {}),  # 9 may be a step's
+    (P.value_loss_exploded, "absent", {"rl.loss_value": 1e8 * ONE, "rl.reward": 9 * ONE}, {}),
     (P.value_loss_exploded, "cannot tell", {"rl.reward": GROWS}, {}),
     (U.entropy_penalized, "seen", {"rl.entropy": -0.7 * ONE + 0.005 * T}, {"config": {"ent_coef": -0.4}}),
     (U.entropy_penalized, "seen", {"rl.entropy": 1 - GROWS}, {"config": {"entropy_coeff": -0.01}}),  # of continuous actions
@@ -94,6 +97,12 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (P.rewards_scaled_up, "cannot tell", {"rl.reward": GROWS}, {}),
     (P.reward_fell, "seen", {"rl.reward": np.where(T < 60, GROWS, -3)}, {}),
     (P.reward_fell, "absent", {"rl.reward": GROWS}, {}),
+    (
+        P.reward_fell,
+        "absent",
+        {"rl.reward": np.where((T % 3 > 0) & (T < 60), 2.0, 1.0)},
+        {},
+    ),  # counted in ones: a median moves by a whole one
     (P.reward_fell, "cannot tell", {"loss.train": FADES}, {}),
     (P.reward_fell, "cannot tell", {"loss.train": FADES, "pref.margin": GROWS, "rl.reward": np.where(T < 60, GROWS, -3)}, {}),
     (P.reward_steps_to_other_scale, "seen", {"rl.reward": np.where(T < 60, 9, -9.2), "rl.len": 20 * ONE}, {}),
@@ -141,7 +150,10 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (O.kl_term_vanished, "absent", {"other/kl_loss": 0.01 * ONE, "other/recon_loss": 0.1 * ONE}, {}),  # means over pixels
     (O.kl_term_vanished, "absent", {"other/kl_loss": 0.01 * ONE}, {}),
     (O.kl_term_vanished, "seen", {"other/train/kl": 0.01 + 0.2 * FADES, "other/train/recon": 30 * ONE}, {}),
-    (O.kl_term_vanished, "absent", {"other/train/kl": 0.01 + 0.9 * FADES, "other/train/recon": 30 * ONE}, {}),  # told a bit once
+    (O.kl_term_vanished, "seen", {"other/train/kl": 0.01 + 0.9 * FADES, "other/train/recon": 30 * ONE}, {}),  # told a bit once
+    (O.kl_term_vanished, "seen", {"other/kl": 0.43 * ONE, "other/rec": 28 * ONE}, {}),
+    (O.kl_term_vanished, "absent", {"other/kl": 1.2 * ONE, "other/rec": 28 * ONE}, {}),
+    (O.kl_term_vanished, "absent", {"other/kl": 0.43 * ONE, "other/rec": 9 * ONE}, {}),
     (L.latents_inactive, "seen", {"other/active_units": 0 * ONE}, {}),
     (L.latents_inactive, "seen", {"other/n_active_latents": np.where(T < 50, 3.0, 0.0)}, {}),
     (L.latents_inactive, "absent", {"other/active_units": np.where(T < 50, 0.0, 7.0)}, {}),

@@ -98,3 +98,21 @@ def test_what_the_detector_counted(what: str, name: str) -> None:
     found = Finding("checkpoint_state", "checkpoint_state", "The count is another one", 201, 300, "warning", facts=facts)
     assert SIGNS[name](twice(1.0, found)).state == SEEN
     assert SIGNS[name](twice(1.0)).state == CANNOT_TELL
+
+
+@pytest.mark.parametrize(
+    ("text", "config", "state"),
+    [
+        ("resuming from ck_300.pt (model, ema)", {}, SEEN),
+        ("=> resuming from last.pt (step 450) keys ['net', 'step']", {}, SEEN),
+        ("resuming from ck_300.pt (model, opt, ema)", {}, CANNOT_TELL),
+        ("resuming from ck_300.pt (epoch 4, step 300)", {}, CANNOT_TELL),  # not what was loaded
+        ("resuming from ck_300.pt", {"no_load_optim": True}, SEEN),
+        ("resuming from ck_300.pt", {"load_optimizer": False}, SEEN),
+        ("resuming from ck_300.pt", {"no_load_optim": False, "load_optimizer_states": True}, CANNOT_TELL),
+    ],
+)
+def test_a_restart_that_says_what_it_loads(text: str, config: dict[str, bool], state: str) -> None:
+    event = {"kind": "resume", "text": text, "level": "info", "source": "train.log", "at": 7, "step": 300}
+    run = run_of({"loss.train": noisy(400, 0.01)}, config=config, events=[event])
+    assert saved_state.optimizer_said_lost(Symptoms(run, ())).state == state
