@@ -17,8 +17,13 @@ from parsers.lazy_regex import lazy_re
 
 _SILENT = lazy_re(r"(?i)exit code|\W*failed\b|traceback without")  # that it failed, not of what
 _GUARD = lazy_re(r"\b(?:nan|inf|non-?finite|not finite|loss scale already at minimum)\b", re.I)  # raised because a value was not finite
-# An assert in a kernel is the program's own check of its values (cudaErrorAssert in the CUDA runtime's list of errors), no fault of a device.
-_CUDA = lazy_re(r"\bCUDA (?:error|kernel errors?)(?!.{0,20}device-side assert)|\bCUBLAS_STATUS|\bCUDNN_STATUS", re.I)
+# No fault of a device is what CUDA says of the program or its installation (the CUDA runtime's list of errors): an assert in a kernel, which is
+# the program's own check of its values; code compiled for another device or driver; a device that is not there
+_CUDA = lazy_re(
+    r"\bCUDA (?:error|kernel errors?)(?!.{0,60}(?:device-side assert|unsupported toolchain|no kernel image|invalid device|driver version|initialization error))"
+    r"|\bCUBLAS_STATUS|\bCUDNN_STATUS",
+    re.I,
+)
 _SAVING = lazy_re(
     r"PytorchStreamWriter|inline_container|safetensors[\w.]{0,80}serializ"
     r"|(?:serialization\.py:\d+| in) (?:in )?(?:_?save(?:_(?:checkpoint|ckpt|model|state|state_dict|weights|pretrained|optimizer))?|write_zip)\b",

@@ -18,6 +18,7 @@ DISK = TRACE.format(where="save") + "OSError: [Errno 28] No space left on device
 NAN = TRACE.format(where="step") + "ValueError: loss is nan, stopping training\n"
 CUDA = TRACE.format(where="step") + "RuntimeError: CUDA error: an illegal memory access was encountered\n"
 ASSERT = TRACE.format(where="step") + "RuntimeError: CUDA error: device-side assert triggered\n"
+PTX = TRACE.format(where="step") + "RuntimeError: CUDA error: the provided PTX was compiled with an unsupported toolchain.\n"
 XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
 CTRL_C = TRACE.format(where="step") + "KeyboardInterrupt\n"
 KILLED = "/bin/bash: line 7: 4242 Killed    python train.py\n"
@@ -45,6 +46,8 @@ def looked(sign: str, folder: Path) -> Sign:
     ("cuda_error_ended_it", CUDA, SEEN, "illegal memory access"),
     ("cuda_error_ended_it", ASSERT, ABSENT, "device-side assert"),
     ("exception_quoted", ASSERT, SEEN, "device-side assert"),
+    ("cuda_error_ended_it", PTX, ABSENT, "unsupported toolchain"),
+    ("exception_quoted", PTX, SEEN, "unsupported toolchain"),
     ("cuda_error_ended_it", XID, ABSENT, "Xid"),
     ("stopped_by_others_quoted", CTRL_C, SEEN, "by hand"),
     ("stopped_by_others_quoted", KEY, ABSENT, "KeyError"),
