@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from parsers.console_format.line_prefix import Where
-from parsers.console_format.shape_columns import Row
+from parsers.console_format.line_shapes import Row
 from parsers.tables import LINES_COUNTED
 
 

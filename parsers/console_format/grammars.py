@@ -83,7 +83,7 @@ def role_of(key: str, tail: str, first: bool) -> str:
     last = words[-1].lstrip("#")
     if last in vocabulary.THROUGH_THE_RUN or "_".join(words[-2:]) in vocabulary.THROUGH_THE_RUN:
         return "global"
-    if last in _STEP and "per" not in words and "total" not in words and (first or last not in _PLURAL):
+    if last in _STEP and "per" not in words and "total" not in words and (first or last not in {*_PLURAL, "up"}):
         return "step"
     if last in _EPOCH and "per" not in words:
         return "epoch"

@@ -63,3 +63,26 @@ def test_arrows_in_front_compare_nothing(tmp_path: Path) -> None:
 def test_an_act_in_an_epoch_is_a_place_and_one_for_epochs_is_none(tmp_path: Path, words: str, steps: list[int]) -> None:
     text = "".join(f"{words.format(e)}..0%..10%..20%....BEST_ACC: {50 + e}.5%....[success][66.5 s]\n" for e in (1, 10, 20))
     assert [step for step, _ in series(tmp_path, text).get("BEST_ACC", []) if step is not None] == steps
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("[ Valid | 003/100 ] loss = 1.25, acc = 0.5", {"epoch": 3}),
+        ("[ Train | 003/100 ] loss = 1.25, acc = 0.5", {"epoch": 3}),
+        ("[ Valid | host 3/100 ] loss = 1.25, acc = 0.5", {}),
+        ("Training [====      ] 8.5% 5000/58874 | 4.62 it/s | ETA: 11664.8 s | loss=3.91", {"it": 5000, "total": 58874}),
+        ("Tokenizing [========] 100.0% 98436/98436 | 414.98 MiB/s | ETA: 0.0 s", {}),  # measures nothing of a training
+        ("Labels: Down=11778, Stable=19264, Up=11459", {}),
+        ("Ep. 1 : Up. 100 : Sen. 12,345 : Cost 8.5", {"epoch": 1, "step": 100}),  # Marian
+    ],
+)
+def test_places_by_their_form(line: str, parts: dict[str, int]) -> None:
+    assert read_line(line).parts() == parts
+
+
+def test_samples_in_front_count_where_they_rise(tmp_path: Path) -> None:
+    rising = "".join(f"Sample {n}000, up {n * 50}, reward {n}.5, pi loss -3.5\n" for n in (1, 2, 3, 4))
+    assert [step for step, _ in series(tmp_path, rising)["pi loss"]] == [1000, 2000, 3000, 4000]
+    fixed = "".join(f"step {n} loss {n}.5\nSample 8000, reward 1.5, pi loss -3.5\n" for n in (1, 2, 3, 4))
+    assert [step for step, _ in series(tmp_path, fixed, "b.log")["loss"]] == [1, 2, 3, 4]
