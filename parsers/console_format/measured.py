@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from parsers.console_format.blocks import Block
-from parsers.console_format.dicts import Dicts, Waiting
+from parsers.console_format.dicts import NOTE, Dicts, Waiting
 from parsers.console_format.event_lines import Event, missing_loss
 from parsers.console_format.grammars import STRONG, epoch_beside, is_measured, only_place, sets_length, stands_alone, tells_epoch
 from parsers.console_format.line_prefix import Line, Where, whole
@@ -188,7 +188,7 @@ class Measured:
             self.plans.total(n, line, parts, "epoch" in parts or self.now.headed)
         if "epoch" in parts and EPOCH_ABOVE.match(body):
             self.now.heading(parts["epoch"], n, body)
-        return self.headings.read(n, line, body, self.now.epoch)
+        return self.headings.read(n, line, body, self.now.epoch, self.started)
 
     def _stepless(self, where: Where, line: Line, metrics: list[tuple[str, float]]) -> bool:
         """Measurements without a step: words that cannot be settings, or whole rows right behind a step."""
@@ -246,5 +246,5 @@ class Measured:
             self.now.line = self.dicts.at = waiting.where.line
             step, self.metrics = self.dicts.counted(waiting, told, how, self.metrics)
             if step is not None:
-                self.now.step, self.notes[f"steps of {{'loss': ...}} lines: {how}"] = step, None
+                self.now.step, self.notes[f"{NOTE}{how}"] = step, None
             self.put(waiting.where, step, waiting.metrics)

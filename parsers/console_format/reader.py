@@ -22,6 +22,9 @@ MAX_SEGMENT = 20_000  # characters
 _IN_FULL = lazy_re(r"-?0?\.?0*+(?:\d\.?){16,24}(?:e[-+]\d\d)?")
 LABEL = lazy_re(r"\s*(\d{1,5}):(?: |$)")  # srun -l: the task that wrote the line; a blank follows, and no minutes of a clock
 _BAR_AND_MORE = lazy_re(r"(.*?\d%\|[^|]*\| *[\d.kM]+/[\d.kM]+ \[[^\[\]]*+\])([A-Za-z{\[*].*)", re.DOTALL)
+_OFTEN = lazy_re(
+    r"(?:\x1b\[\d+m)?\[repeated \d+x across cluster\](?: \(Ray deduplicates logs .*)?"
+)  # ray's: a count of lines, none of the run's
 _CARETS = lazy_re(r"(\s*[~^]{3,})([^\s~^].*)", re.DOTALL)
 _TOLD = lazy_re(
     r"(?i)overflow|detected|skipping|nan loss|non-?finite|spike|stopping_early|early.?stop|end of training|peak memory|total.time"
@@ -63,7 +66,7 @@ class Reader:
             self.line(place, m[1])
             self.line(place, m[2], torn)
             return
-        rank = None
+        rank, text = None, _OFTEN.sub("", text) if "x across cluster]" in text else text
         if self.srun and (m := LABEL.match(text)):
             rank, text = int(m[1]), text[m.end() :]
         front = prefix(text)
@@ -101,7 +104,9 @@ class Reader:
             self._tear(line, n)
         near = measured.near(n) and measured.now.way != "epoch"
         quotes = _COMPLAINS.match(body) is not None
-        taken = [] if quotes else [measured.take(*said, torn) for said in self.counters.read(where, line, near)]
+        taken = (
+            [] if quotes else [measured.take(*said, torn) for said in self.counters.read(where, line, near, measured.now.step is not None)]
+        )
         reports = taken[-1] if taken else not quotes  # one that waits to be understood
         measured.plans.sentence(n, body)
         heads = measured.headings.line == n
@@ -208,6 +213,7 @@ class Reader:
         for where, line in self.counters.rest():
             self.measured.take(where, line)
         self.measured.settle({})
+        self.measured.metrics = self.measured.dicts.placed(self.measured.metrics, self.measured.notes)
         self.measured.plans.finish(self.measured.dicts.drawn(), self.measured.started)
         if note := self.measured.now.axis():
             self.measured.notes[note] = None
