@@ -22,6 +22,9 @@ _OF_SPLIT = lazy_re(r"(?i)\[ *(?:train|training|val|valid|validation|test) *\| *
 _GAUGE = lazy_re(
     r"[^\[\]|]{0,40}\[[=>.#\- ]{5,100}\] *\d{1,3}(?:\.\d+)?% +(\d{1,9})/(\d{1,9})(?= )"
 )  # Training [==>   ] 8.5% 50/588 | loss=3.9
+_COLBERT = lazy_re(
+    r"\[([A-Z][a-z]{2} \d\d), \d\d:\d\d:\d\d\] (?P<step>\d{1,9}) (?P<loss>\d{1,6}\.\d{1,18})\s*"
+)  # its print_message(batch_idx, train_loss)
 _AFTER = lazy_re(
     r"(?i)\W*(?P<what>(?:[a-z]+ ){0,2}(?:loss|accuracy|acc|error|perplexity|reward)) after (?P<place>\d{1,9}) (?P<of>epoch|step|iteration|update)s?\b(?: is)?[:= ]"
 )
@@ -60,6 +63,11 @@ def _put_written_out(line: Line, body: str, found: Mapping[str, int]) -> None:
         _placed(line, m, ("epoch", "epochs"))
     if not found and "% " in body and (m := _GAUGE.match(body)) is not None and any(STRONG.search(t) for t, _ in line.metrics()):
         _placed(line, m, ("it", "total"))
+    if not found and (m := _COLBERT.fullmatch(body)) is not None:
+        _placed(line, m, ("skip", "step", "metric"))
+        line.fields = [
+            f._replace(role="skip" if f.start < line.body + m.start("step") else f.role, tag=f.tag or "train_loss") for f in line.fields
+        ]
     if " after " in body and (m := _AFTER.match(body)) is not None:
         numbers = [i for i, f in enumerate(line.fields) if f.role == "metric"][:2]
         if [line.fields[i].start for i in numbers[:1]] == [line.body + m.start("place")] and len(numbers) == 2:

@@ -35,7 +35,7 @@ _LONGEST = 200  # characters of such a line (a bound)
 _NEAR = 3  # lines
 _STEPS = frozenset({"iteration", "iter", "step"})  # "iterations: 20000" is a setting
 _COUNTS = lazy_re(
-    rf"(?P<rule>\W*)(?P<word>(?i:{'|'.join(sorted(vocabulary.COUNTED | _STEPS))}))[ :#=]{{1,3}}(?P<value>\d{{1,9}})(?: ?/ ?\d+)?(?P<end>\W*)"
+    rf"(?P<rule>\W*)(?i:(?:num|number|no\.?|#)[ _](?:of[ _])?)?(?P<word>(?i:{'|'.join(sorted(vocabulary.COUNTED | _STEPS))}))[ :#=]{{1,3}}(?P<value>\d{{1,9}})(?: ?/ ?\d+)?(?P<end>\W*)"
 )
 _KEY = lazy_re(r"\s*[a-z_]+:\s*")
 _RULE = 3  # bound: marks in a row, as of a line that is drawn through the page

@@ -74,6 +74,8 @@ def test_an_act_in_an_epoch_is_a_place_and_one_for_epochs_is_none(tmp_path: Path
         ("Training [====      ] 8.5% 5000/58874 | 4.62 it/s | ETA: 11664.8 s | loss=3.91", {"it": 5000, "total": 58874}),
         ("Tokenizing [========] 100.0% 98436/98436 | 414.98 MiB/s | ETA: 0.0 s", {}),  # measures nothing of a training
         ("Loss after 3 epochs: 0.053", {"epoch": 3}),
+        ("[Mar 29, 22:34:54] 1016 4.5932852879947985", {"step": 1016}),  # ColBERT
+        ("[Mar 29, 22:34:54] 1016 queries of 45.5 words", {}),
         ("Loss after 3 attempts: 0.053", {}),
         ("Labels: Down=11778, Stable=19264, Up=11459", {}),
         ("Ep. 1 : Up. 100 : Sen. 12,345 : Cost 8.5", {"epoch": 1, "step": 100}),  # Marian
@@ -108,3 +110,10 @@ def test_keys_of_settings_in_yaml_head_no_evaluation_and_count_nothing(tmp_path:
     assert series(tmp_path, settings + lines) == {"loss": [(1, 8.5), (2, 7.5), (3, 6.5)]}
     heading = lines + "eval:\nprecision: 0.125\n"
     assert series(tmp_path, heading, "b.log")["eval precision"] == [(3, 0.125)]
+
+
+def test_a_number_of_updates_above_losses_counts_where_it_rises(tmp_path: Path) -> None:
+    text = "".join(f"time elapsed: 0:0{i}:07\nnum of updates: {i}000\nret loss: {5 - i}.5\nstate loss: 0.125\n=====\n" for i in (1, 2, 3))
+    assert series(tmp_path, text)["ret loss"][1:] == [(2000, 3.5), (3000, 2.5)]
+    text = "num of updates: 5000\n" + "".join(f"num of epochs: 30\nret loss: {5 - i}.5\n" for i in (1, 2, 3))
+    assert {step for step, _ in series(tmp_path, text, "b.log")["ret loss"]}.isdisjoint({30, 5000})
