@@ -13,6 +13,7 @@ from parsers.console_format.line_numbers import read_line
 from parsers.console_format.line_prefix import CLOCKS, Line, Where, prefix, seconds
 from parsers.console_format.measured import Measured
 from parsers.console_format.other_lines import Words
+from parsers.console_format.split_columns import SplitColumns
 from parsers.lazy_regex import lazy_re
 from parsers.runs.process_lines import LAUNCH
 from parsers.tables import Gap, Rows
@@ -45,7 +46,7 @@ class Reader:
         self.words = Words(self.rows)
         self.measured = Measured(self.rows, self.words.listing, self._event)
         self.srun, self.zoneless = srun, False
-        self.tables, self.columns, self.counters = Tables(), Columns(), Counters()
+        self.tables, self.columns, self.counters, self.splits = Tables(), Columns(), Counters(), SplitColumns()
         self.alive: tuple[Where, Event, int | None] | None = None
         self.latest = (0, "")  # number and text of the last line that is not empty
 
@@ -93,7 +94,7 @@ class Reader:
         if words.program(n, text):
             self.measured.plans.configured(n, text)
             return True
-        return words.batch(n, text, where.rank) or self._row(where, front, torn) or self._table(where, text)
+        return words.batch(n, text, where.rank) or self._split_row(where, body) or self._row(where, front, torn) or self._table(where, text)
 
     def _said(self, where: Where, text: str, body: str, torn: bool) -> None:
         """A line that speaks for itself: a measurement, an event, a setting."""
@@ -195,6 +196,15 @@ class Reader:
         if rows is None:
             self.columns.names(where.line, front, self.measured.headings)
         return rows is not None
+
+    def _split_row(self, where: Where, body: str) -> bool:
+        """A row of a table with a column for each data set; of the epoch or step that is named above it."""
+        found = self.splits.read(body)
+        if found:
+            now, self.measured.started = self.measured.now, True
+            now.line, now.ways = where.line, now.ways | {now.way}
+            self.measured.put(where, now.step, found)
+        return found is not None
 
     def _table(self, where: Where, text: str) -> bool:
         found = self.tables.read(text)
