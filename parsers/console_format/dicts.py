@@ -110,7 +110,7 @@ class Dicts:
         self.beside, self.epochs = True, {}
         notes.pop(NOTE + LINES_COUNTED, None)
         notes[NOTE + "computed from epoch and total of the progress bar, for the lines came in bunches"] = None
-        return [(place, steps.get(place, step), *more) for place, step, *more in rows]
+        return [(row[0], steps.get(row[0], row[1]), *row[2:]) for row in rows]
 
     def drawn(self) -> tuple[int, int, int]:
         """Line, position and total of the training bar beside the dict lines; total 0 where none stood there."""

@@ -65,7 +65,7 @@ class Shapes:
         for shape in (s for s in (*self.known, *self._spent) if s.steps):
             first = bisect.bisect_left(shape.places, since)
             shape.steps[first:] = [s if s is None else s + by for s in shape.steps[first:]]
-        return [(place, s + by if s is not None and place >= since else s, *more) for place, s, *more in rows]
+        return [(r[0], r[1] + by if r[1] is not None and r[0] >= since else r[1], *r[2:]) for r in rows]
 
     def match(self, text: str, near: bool) -> tuple[Shape, tuple[str, ...]] | None:
         """The shape of a line and what is in its holes; one without a step only where a step is ``near``."""
