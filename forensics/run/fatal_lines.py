@@ -114,6 +114,9 @@ def _row_above(run: Run, e: Event) -> str:
 
 
 def words(e: Event) -> str:
-    """The line itself, without the frame that a traceback's event ends with."""
-    lines = re.sub(r"  \[[^\[\]]*\]$", "", str(e["text"]).strip()).splitlines()
+    """The line itself, without the frame that a traceback's event ends with; where no exception is named, the frame is all there is."""
+    text = str(e["text"]).strip()
+    if text.startswith(UNNAMED):
+        return re.sub(r"  \[([^\[\]]*)\]$", r", in \1", text)[:300]
+    lines = re.sub(r"  \[[^\[\]]*\]$", "", text).splitlines()
     return lines[-1][:300] if lines else ""

@@ -68,7 +68,8 @@ def plan(run: Run) -> Plan | None:
 def reached(run: Run) -> bool:
     """Whether the last step is the planned one, within a logging interval; False where no plan is known."""
     found, last, every = plan(run), reach.last(run), reach.interval(run)
-    return found is not None and last is not None and found.value - every <= last <= found.value * found.slack + every
+    short = reach.widest(run) if reach.rewarded(run) else every  # a line for so many episodes, each as long as it lasts
+    return found is not None and last is not None and found.value - short <= last <= found.value * found.slack + every
 
 
 @once
@@ -135,8 +136,8 @@ def _told_steps(run: Run) -> Iterator[Plan]:
     yield from _logged_totals(run)
     yield from _no_time_left(run)
     yield from _beside_steps(run)
-    for what in ("max_steps", "environment_steps") if reach.counts_environment_steps(run) else ("max_steps",):
-        slack = _PAST_ROUNDS if what == "environment_steps" and reach.rewarded(run) else _PAST
+    for what in ("max_steps", *("environment_steps", "rollout_steps")[: reach.counts_environment_steps(run) * (1 + reach.rewarded(run))]):
+        slack = _PAST_ROUNDS if what != "max_steps" and reach.rewarded(run) else _PAST
         counts = ((_whole(s), s) for s in _of_launch(run, what))
         yield from (Plan(n, "step", f"the setting {s.key}", s.where, slack=slack) for n, s in counts if n is not None)
 

@@ -27,6 +27,10 @@ EARLY = lazy_re(
     r"early.?stop(?!\w*+\W?\s*+[:=]\s*+(?:\d|true|false|none|null|disabled|off))|stopping_early|signaling trainer to stop|wall.?clock|(?:time|compute) (?:budget|limit)|(?<!\w)max\w*+ \w{0,20}.?time",
     re.I,
 )
+# what is saved after the loop, by what it is called or where it goes ("out_final.pth"); not the last batch of a final epoch
+FINAL = lazy_re(
+    r"(?i)\bfinal (?:trained |fine-?tuned )?(?:model|weights|checkpoint|policy|agent|adapter|network|state)s?\b|(?<![a-z])final(?:_\w{0,40})?\.(?:pth?|ckpt|bin|zip|h5|keras|safetensors|pkl|npz|msgpack)\b|model_final\b"
+)
 NEAR_END = 50  # lines of a summary, a save or a test that may follow the closing line of a log without steps
 COUNTDOWN = lazy_re(r"(?:^|[/_. ])(?:eta|remaining|time_left)(?:_?(?:time|s|sec|secs|seconds|hours))?$")
 PROGRESS = lazy_re(r"(?:^|[/_. ])(?:progress|percent(?:age)?|pct)(?:[/_. ](?:done|complete|pct|percent))?$")
@@ -47,7 +51,12 @@ def finish(run: Run) -> Finish | None:
     """What says that the last attempt came to its own end; None where nothing does."""
     last = endings.of_attempt(run, len(run.attempts) - 1)
     return next(
-        (found for test in (_closing_line, _exit_record, _loop_end, _summary, _closing_test, _plan) if (found := test(run, last))), None
+        (
+            found
+            for test in (_closing_line, _exit_record, _loop_end, _final_save, _summary, _closing_test, _plan)
+            if (found := test(run, last))
+        ),
+        None,
     )
 
 
@@ -96,6 +105,12 @@ def _exit_record(run: Run, last: list[Event]) -> Finish | None:
 
 def _loop_end(run: Run, last: list[Event]) -> Finish | None:
     found = [e for e in last if e["kind"] == LOOP_END and endings.stands_last(run, e, NEAR_END)]
+    return _told(run, found[-1]) if found and not work_left(run) else None
+
+
+def _final_save(run: Run, last: list[Event]) -> Finish | None:
+    """The model that is called the final one was saved, and nothing says that work was left."""
+    found = [e for e in last if e["kind"] == "checkpoint_saved" and FINAL.search(e["text"]) and endings.stands_last(run, e, NEAR_END)]
     return _told(run, found[-1]) if found and not work_left(run) else None
 
 

@@ -9,6 +9,8 @@ from parsers import arrow
 from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS, RUN_CLOCK
 from parsers.tables import Run
 
+LATEST = 10  # bound: steps at the end of a log between which distances are compared
+
 
 def noted(run: Run) -> set[str]:
     """The files of which a parser says that they count epochs."""
@@ -41,6 +43,12 @@ def interval(run: Run) -> int:
     step = arrow.known(run.tables["metrics"]["step"])
     gaps = np.diff(np.unique(step[-20000:]))
     return max(int(np.median(gaps)), 1) if len(gaps) else 1
+
+
+def widest(run: Run) -> int:
+    """The widest of the last distances between two logged steps."""
+    step = np.unique(arrow.known(run.tables["metrics"]["step"])[-20000:])
+    return int(np.diff(step[-LATEST:]).max()) if len(step) > 1 else 1
 
 
 def counts_environment_steps(run: Run) -> bool:

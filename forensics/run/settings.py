@@ -16,9 +16,10 @@ PACKAGE = "package."  # before the names of those that a tracker listed
 _NAMES = {
     "max_steps": "total_optimization_steps max_steps total_steps train_iters num_steps max_iters max_iter total_iters total_iter "
     "train_iterations training_steps num_train_steps num_training_steps total_training_steps total_iterations max_iterations iterations "
-    "num_iterations max_step train_steps total_num_steps max_train_steps max_update max_updates after_batches steps niter",
+    "num_iterations max_step train_steps total_num_steps max_train_steps max_update max_updates total_updates after_batches steps niter",
     "environment_steps": "total_timesteps n_timesteps num_timesteps max_timesteps total_env_steps",
-    "epochs": "num_train_epochs num_epochs max_epochs n_epochs total_epochs epochs max_epoch nepochs train_epochs num_train_epoch after_epochs epoch",
+    "rollout_steps": "timesteps",  # of a diffusion process, too: only a run that logs rewards is planned by it
+    "epochs": "num_train_epochs num_epochs max_epochs n_epochs total_epochs epochs max_epoch nepochs train_epochs num_train_epoch after_epochs num_epoch n_epoch epoch",
     "lr": "lr learn_rate eta0 learning_rate_init learning_rate base_lr peak_lr max_lr lr_max adam_lr lr0",
     "min_lr": "min_lr lr_min end_lr final_lr eta_min",
     "warmup_steps": "warmup_steps num_warmup_steps warmup_iters lr_warmup_iters warmup lr_warmup lr_warmup_steps warmup_updates warmup_iterations",

@@ -34,13 +34,17 @@ class _Kind:
     proved: bool = False
 
 
+_LISTED = {"sample", "samples"}  # an evaluation may list them one by one: they count in a log that names no step
+
+
 class Counters:
     """``read`` gives back the lines that can be taken now, those whose counter proved to be one with their step."""
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, ...], _Kind] = {}
 
-    def read(self, where: Where, line: Line, near: bool) -> list[Said]:
+    def read(self, where: Where, line: Line, near: bool, stepped: bool = False) -> list[Said]:
+        """``near``: a line with a step stands right above; ``stepped``: one stands anywhere above."""
         i = _counter(line)
         if i is None or not line.metrics():
             return [(where, line)]
@@ -48,7 +52,7 @@ class Counters:
             return [_stepped(where, line)]  # it counts nothing but what stands below it
         names = tuple(f.tag for f in line.fields)
         kind = self._kinds.get(names)
-        if kind is None and (near or len(self._kinds) >= _MOST_KINDS):
+        if kind is None and (near or (stepped and line.fields[i].tag.lower() in _LISTED) or len(self._kinds) >= _MOST_KINDS):
             return [(where, line)]
         place = (line.value("epoch") or 0, whole(line.text[line.fields[i].start : line.fields[i].end]) or 0)
         kind = kind or self._kinds.setdefault(names, _Kind(place))

@@ -8,11 +8,16 @@ multiple of the logging interval is taken. Otherwise the lines are numbered.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 from parsers.console_format.line_prefix import Where
-from parsers.console_format.shape_columns import Row
+from parsers.console_format.line_shapes import Row
 from parsers.tables import LINES_COUNTED
+
+NOTE = "steps of {'loss': ...} lines: "
+_BUNCH = 3  # bound: lines that say how far apart they were logged
+_HALF_DIGIT = 0.005  # unit: of an epoch that is printed with two digits
 
 
 class Waiting(NamedTuple):
@@ -32,6 +37,7 @@ class Dicts:
         self.alone = -1  # place of a first one that is counted, until there is a second
         self.beside = False  # a bar gave a dict line its step
         self.buffered = False  # dict lines came in bunches, far from the bar that was drawn when they were logged
+        self.epochs: dict[int, float] = {}  # place of a line that was counted -> its epoch
         self.on_bar: dict[str, str] = {}  # what progress bars show, as it is printed
         self.bar = (-100, 0, 0)  # line, position and total of the training bar (evaluation has shorter ones)
 
@@ -67,6 +73,7 @@ class Dicts:
         if reached is not None and "loss" not in values:
             return reached, "of the line before that names one"  # Lightning's results of a test, behind a loop's own lines
         self.count += not evaluation
+        self.epochs |= {waiting.where.place: epoch} if epoch >= 0 else {}
         return self.count, LINES_COUNTED
 
     def counted(self, waiting: Waiting, step: int, how: str, rows: list[Row]) -> tuple[int | None, list[Row]]:
@@ -88,6 +95,23 @@ class Dicts:
         self.beside = True
         return min(round(epoch * self.bar[2] / epochs / every) * every, self.bar[2])
 
+    def placed(self, rows: list[Row], notes: dict[str, None]) -> list[Row]:
+        """The rows once the log is read: lines that were counted stand where their epochs say, if the bar came to its end, which is the last epoch
+        that any line says. A log that a shell wrote gets what was printed in bunches, far from the bar. Epochs are rounded to two digits."""
+        _, reached, total = self.bar
+        last = max((value for _, _, tag, value, *_ in rows if tag == "epoch"), default=0.0)
+        if len(self.epochs) < _BUNCH or not 1 < total == reached or last <= 0:
+            return rows
+        exact = {place: epoch * total / last for place, epoch in self.epochs.items()}
+        every = _distance(sorted({*exact.values()}))
+        even = {place: round(x / every) * every for place, x in exact.items()}
+        near = all(abs(even[place] - x) <= 0.5 + _HALF_DIGIT * total / last for place, x in exact.items())
+        steps = {place: min(even[place] if near else round(x), total) for place, x in exact.items()}
+        self.beside, self.epochs = True, {}
+        notes.pop(NOTE + LINES_COUNTED, None)
+        notes[NOTE + "computed from epoch and total of the progress bar, for the lines came in bunches"] = None
+        return [(row[0], steps.get(row[0], row[1]), *row[2:]) for row in rows]
+
     def drawn(self) -> tuple[int, int, int]:
         """Line, position and total of the training bar beside the dict lines; total 0 where none stood there."""
         return self.bar if self.beside else (0, 0, 0)
@@ -96,3 +120,11 @@ class Dicts:
         known = self.header
         device = known.get("Instantaneous batch size per device", 0) * known.get("Gradient Accumulation steps", 1)
         return next((v for k, v in known.items() if k.startswith("Total train batch")), device)
+
+
+def _distance(steps: list[float]) -> int:
+    """The whole number of which such rounded steps are multiples, near the usual distance of two."""
+    gaps = sorted(b - a for a, b in pairwise(steps))
+    usual = max(1, round(gaps[len(gaps) // 2])) if gaps else 1
+    near = range(max(1, usual - usual // 8 - 1), usual + usual // 8 + 2) if usual > 1 else (1,)
+    return min(near, key=lambda n: (sum(abs(round(x / n) * n - x) for x in steps), abs(n - usual)))

@@ -83,7 +83,7 @@ def role_of(key: str, tail: str, first: bool) -> str:
     last = words[-1].lstrip("#")
     if last in vocabulary.THROUGH_THE_RUN or "_".join(words[-2:]) in vocabulary.THROUGH_THE_RUN:
         return "global"
-    if last in _STEP and "per" not in words and "total" not in words and (first or last not in _PLURAL):
+    if last in _STEP and "per" not in words and "total" not in words and (first or last not in {*_PLURAL, "up"}):
         return "step"
     if last in _EPOCH and "per" not in words:
         return "epoch"
@@ -124,10 +124,13 @@ _WORD = lazy_re(r"[A-Za-z_]{2,}")
 _PROGRAM = lazy_re(r"[({]\w+=|\)\.|[\w)\]'\"] ?==(?![=>])|\\")  # "====> Test loss: 0.3" compares nothing
 
 
+_NESTED = lazy_re(r"\s+[a-z_]+: \d+\s*")  # "  num_updates: 50" is a setting in YAML
+
+
 def only_place(line: Line) -> bool:
     """Does the line name its place in the run and nothing else (``--> STEP: 24/36 -- GLOBAL_STEP: 1000025``)?"""
     words = {w.lower() for w in re.findall(r"[A-Za-z_]+", line.text[line.body :])}
-    return bool(words) and words <= _PLACES
+    return bool(words) and words <= _PLACES and _NESTED.fullmatch(line.text) is None
 
 
 def epoch_beside(line: Line) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from parsers.console_format.grammars import STRONG
 from parsers.console_format.line_prefix import Field, Line
 from parsers.lazy_regex import lazy_re
 
@@ -17,6 +18,16 @@ _ACTS_IN = lazy_re(r"(?i)\W*(?:start|begin)\w*+ (?:train|evaluat|test|validat)\w
 _BAR_OF_EPOCH = lazy_re(
     r"[^|%]*?(?:^|[\s\]])(\d{1,9})/(\d{1,9}):? {1,9}\d{1,3}%\|[^|]*+\| {0,9}(\d{1,9})/(\d{1,9}) \["
 )  # tqdm's description: [fold_0] 001/200:  25%|##   | 1/4 [
+_OF_SPLIT = lazy_re(r"(?i)\[ *(?:train|training|val|valid|validation|test) *\| *(\d{1,6})/ *(\d{1,6}) *\]")  # [ Valid | 001/100 ]
+_GAUGE = lazy_re(
+    r"[^\[\]|]{0,40}\[[=>.#\- ]{5,100}\] *\d{1,3}(?:\.\d+)?% +(\d{1,9})/(\d{1,9})(?= )"
+)  # Training [==>   ] 8.5% 50/588 | loss=3.9
+_COLBERT = lazy_re(
+    r"\[([A-Z][a-z]{2} \d\d), \d\d:\d\d:\d\d\] (?P<step>\d{1,9}) (?P<loss>\d{1,6}\.\d{1,18})\s*"
+)  # its print_message(batch_idx, train_loss)
+_AFTER = lazy_re(
+    r"(?i)\W*(?P<what>(?:[a-z]+ ){0,2}(?:loss|accuracy|acc|error|perplexity|reward)) after (?P<place>\d{1,9}) (?P<of>epoch|step|iteration|update)s?\b(?: is)?[:= ]"
+)
 
 _BEST_WAS = lazy_re(
     r"(?i)\b(?:(?:new|current|overall) )?(?:best|highest|lowest|max|min|maximum|minimum)\b[^|;]{1,120}?\b(?:at|in|from|@)(?: the)? (?:epoch|step|iter\w*)[ :=#]{0,3}$"
@@ -38,12 +49,31 @@ def put_places(line: Line, body: str, found: Mapping[str, int]) -> None:
     if not found and "epoch" in body and (m := _BEHIND.search(body)) is not None:
         named = [Field(role, "", *(line.body + i for i in m.span(role))) for role in ("epoch", "it") if m[role]]
         line.fields = sorted([*line.fields, *named], key=lambda f: f.start)
-
     if line.bar and not line.has("epoch") and (m := _BAR_OF_EPOCH.match(body)) is not None and m[2] != m[4]:
         bare = [f for f in line.fields if f.start in (line.body + m.start(1), line.body + m.start(2)) and f.role == "skip" and not f.tag]
         if len(bare) == 2:
             _placed(line, m, ("epoch", "epochs", "it", "total"))
+    _put_written_out(line, body, found)
     _leave_out_the_best(line, body)
+
+
+def _put_written_out(line: Line, body: str, found: Mapping[str, int]) -> None:
+    """Places whose word does not stand in front: of a split in brackets, in a drawn bar, behind what is measured."""
+    if not line.has("epoch") and "[" in body[:4] and (m := _OF_SPLIT.match(body)) is not None:
+        _placed(line, m, ("epoch", "epochs"))
+    if not found and "% " in body and (m := _GAUGE.match(body)) is not None and any(STRONG.search(t) for t, _ in line.metrics()):
+        _placed(line, m, ("it", "total"))
+    if not found and (m := _COLBERT.fullmatch(body)) is not None:
+        _placed(line, m, ("skip", "step", "metric"))
+        line.fields = [
+            f._replace(role="skip" if f.start < line.body + m.start("step") else f.role, tag=f.tag or "train_loss") for f in line.fields
+        ]
+    if " after " in body and (m := _AFTER.match(body)) is not None:
+        numbers = [i for i, f in enumerate(line.fields) if f.role == "metric"][:2]
+        if [line.fields[i].start for i in numbers[:1]] == [line.body + m.start("place")] and len(numbers) == 2:
+            first, second = (line.fields[i] for i in numbers)
+            role = "epoch" if m["of"].lower() == "epoch" else "step"
+            line.fields[numbers[0]], line.fields[numbers[1]] = first._replace(role=role, tag=m["of"]), second._replace(tag=m["what"])
 
 
 def _leave_out_the_best(line: Line, body: str) -> None:

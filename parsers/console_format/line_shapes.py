@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import collections
 import re
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from parsers.console_format.line_prefix import Field, Line
 from parsers.console_format.line_steps import within_epochs
 
 MAX_SHAPES = 12
+Row = tuple[int, int | None, str, float, float | None, int | None]  # place, step, tag, value, time, rank
 _COUNTS = {"it", "total", "epoch", "epochs", "rank"}
 
 
@@ -55,6 +57,15 @@ class Shapes:
         found = [s for s in (*self.known, *self._spent) if s.rows]
         self._spent.clear()
         return found
+
+    def moved(self, since: int, by: int, rows: list[Row]) -> list[Row]:
+        """Moves the steps of all rows from this place on that wait; ``rows`` are those of no shape."""
+        if not by:
+            return rows
+        for shape in (s for s in (*self.known, *self._spent) if s.steps):
+            first = bisect.bisect_left(shape.places, since)
+            shape.steps[first:] = [s if s is None else s + by for s in shape.steps[first:]]
+        return [(r[0], r[1] + by if r[1] is not None and r[0] >= since else r[1], *r[2:]) for r in rows]
 
     def match(self, text: str, near: bool) -> tuple[Shape, tuple[str, ...]] | None:
         """The shape of a line and what is in its holes; one without a step only where a step is ``near``."""

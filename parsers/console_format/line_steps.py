@@ -6,6 +6,7 @@ Whether epochs count from 0 or 1 shows when an epoch 0 is seen. ``Epoch 2 | step
 
 from __future__ import annotations
 
+from parsers.console_format.lapping_bars import Bars
 from parsers.console_format.line_prefix import Line
 from parsers.console_format.remaining_time import Remaining
 from parsers.records.vocabulary import BATCH_NUMBER, COMPOSED_STEPS, EPOCH_STEPS, RUN_CLOCK, STEP, THROUGH_THE_RUN
@@ -37,6 +38,8 @@ class Steps:
         self.begun = (0, 0, 0)  # epoch and step from which on epochs have the length of their first line, and that length
         self.laps: dict[int, int] = {}  # epoch -> steps before it, where lines count within their epoch
         self.lap = (-1, -1)  # epoch and count of the last such line
+        self.bars = Bars()
+        self.under: int | None = None  # the last epoch that a line named below its steps
         self.bar = (-1, 0, 0)  # epoch, count and total of the last bar that counts within its epoch
 
     def heading(self, epoch: int, n: int, body: str) -> None:
@@ -68,7 +71,11 @@ class Steps:
         if self.headed and epoch is None and (line.counted or _counts_in_front(line)):
             epoch = self.epoch
         step: int | None
-        if line.bar and epoch is not None and self._overruns(epoch, parts):
+        if line.bar and epoch is None and it is not None and total is not None and "step" not in parts and not line.mode:
+            step, self.way = self._lapping(it, total), "lap"
+            if self.aside:
+                return step
+        elif line.bar and epoch is not None and self._overruns(epoch, parts):
             it = self.bar[1]
             step, self.way = self._composed(epoch, it, self.bar[2], bool(line.mode)), "composed"
         elif "step" in parts:
@@ -87,6 +94,9 @@ class Steps:
             step, self.way = (it, "named") if epoch is None or word else (self._laid(epoch, it, self.length), "lap")
         else:  # only an epoch: on the axis of the steps where there is one
             step, self.way = (self.step, "") if self.step is not None and self.finer else (epoch, "epoch")
+            if epoch is not None and not line.mode:
+                moved, self.under = 0 if self.headed else self.bars.summed_up(epoch, self.base), epoch
+                step = step + moved if step is not None else step
         self.ways.add(self.way)
         self.full = self.epoch if below and it == total else self.full
         self.last = it if it is not None else self.last
@@ -108,6 +118,14 @@ class Steps:
         elif ((rises and total != length) or over) and not held_out:
             self.begun = since, step, length = epoch, step + (epoch - since) * length + over, total
         return step + (epoch - since) * total + it
+
+    def _lapping(self, it: int, total: int) -> int | None:
+        """The step of a bar that names no epoch: that of the heading, or one more than the last line below named. A shorter bar stands ``aside``."""
+        epoch = (self.epoch or 0) if self.headed else (self.base - 1 if self.under is None else self.under) + 1
+        step = self.bars.lay(epoch, self.base, it, total)
+        self.aside = step is None
+        self.beside = self.aside and self.bars.at[1] >= self.bars.total - 1
+        return self.step if step is None else step
 
     def _overruns(self, epoch: int, parts: dict[str, int]) -> bool:
         """Does a bar go on behind its total, as ``15it`` after ``14/14`` of this epoch? tqdm says the total no more then."""
@@ -151,7 +169,7 @@ class Steps:
 
     def axis(self) -> str:
         """What the steps count where that is not what lines name; nothing where they name it."""
-        lap = "composed" if any(self.laps.values()) or self.length else "named"
+        lap = "composed" if any(self.laps.values()) or self.bars.fell() or self.length else "named"
         found = {lap if way == "lap" else way for way in self.ways - {""}}
         if "composed" in found and "named" not in found:
             return f"{COMPOSED_STEPS}; {RUN_CLOCK}" if self.remaining.of_run else COMPOSED_STEPS

@@ -7,15 +7,15 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from parsers.console_format.blocks import Block
-from parsers.console_format.dicts import Dicts, Waiting
+from parsers.console_format.dicts import NOTE, Dicts, Waiting
 from parsers.console_format.event_lines import Event, missing_loss
 from parsers.console_format.grammars import STRONG, epoch_beside, is_measured, only_place, sets_length, stands_alone, tells_epoch
 from parsers.console_format.line_prefix import Line, Where, whole
-from parsers.console_format.line_shapes import Shape, Shapes, has_loss
+from parsers.console_format.line_shapes import Row, Shape, Shapes, has_loss
 from parsers.console_format.line_steps import Steps, within_epochs
 from parsers.console_format.phases import EPOCH_ABOVE, HEAD, Headings, of_phase
 from parsers.console_format.plan_lines import Plans
-from parsers.console_format.shape_columns import Row, batch
+from parsers.console_format.shape_columns import batch
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Rows
 
@@ -149,7 +149,7 @@ class Measured:
         elif not self.now.aside:
             self.plans.total(where.line, line, parts, self.now.way == "composed")
         metrics = line.metrics()
-        if "epoch" in parts and {"step", "it"} & parts.keys():
+        if "epoch" in parts and ({"step", "it"} & parts.keys() or (self.now.bars.before and not line.mode)):
             metrics.append(("epoch", float(parts["epoch"])))
         self.put(where, step, metrics, (step, line.text[line.body :][:6]) if line.bar else None)
         self.started = True
@@ -158,6 +158,7 @@ class Measured:
     def _resolve(self, where: Where, line: Line, parts: dict[str, int], text: str) -> int | None:
         """The step of a line of this ``text``, and what else stands in it of epochs: the heading's number, the remaining time."""
         step = self.now.resolve(line, parts, where.line)
+        self.metrics = self.shapes.moved(*self.now.bars.moves(where.place), self.metrics)
         if not line.mode:
             self.headings.trains()
         if self.now.way == "composed" and "total" in parts:
@@ -189,7 +190,7 @@ class Measured:
             self.plans.total(n, line, parts, "epoch" in parts or self.now.headed)
         if "epoch" in parts and EPOCH_ABOVE.match(body):
             self.now.heading(parts["epoch"], n, body)
-        return self.headings.read(n, line, body, self.now.epoch)
+        return self.headings.read(n, line, body, self.now.epoch, self.started)
 
     def _stepless(self, where: Where, line: Line, metrics: list[tuple[str, float]]) -> bool:
         """Measurements without a step: words that cannot be settings, or whole rows right behind a step."""
@@ -225,8 +226,7 @@ class Measured:
         if key is not None and self.redrawn[0] == key and self.redrawn[1] <= len(self.metrics):
             del self.metrics[len(self.metrics) - self.redrawn[1] :]
         self.redrawn = (key, len(pairs))
-        place, time, rank = where
-        self.metrics += [(place, step, tag, value, time, rank) for tag, value in pairs]
+        self.metrics += [(where.place, step, tag, value, where.time, where.rank) for tag, value in pairs]
 
     def _dict(self, waiting: Waiting) -> bool:
         tags = {t for t, _ in waiting.metrics}
@@ -248,5 +248,5 @@ class Measured:
             self.now.line = self.dicts.at = waiting.where.line
             step, self.metrics = self.dicts.counted(waiting, told, how, self.metrics)
             if step is not None:
-                self.now.step, self.notes[f"steps of {{'loss': ...}} lines: {how}"] = step, None
+                self.now.step, self.notes[f"{NOTE}{how}"] = step, None
             self.put(waiting.where, step, waiting.metrics)

@@ -35,8 +35,9 @@ _LONGEST = 200  # characters of such a line (a bound)
 _NEAR = 3  # lines
 _STEPS = frozenset({"iteration", "iter", "step"})  # "iterations: 20000" is a setting
 _COUNTS = lazy_re(
-    rf"(?P<rule>\W*)(?P<word>(?i:{'|'.join(sorted(vocabulary.COUNTED | _STEPS))}))[ :#=]{{1,3}}(?P<value>\d{{1,9}})(?: ?/ ?\d+)?(?P<end>\W*)"
+    rf"(?P<rule>\W*)(?i:(?:num|number|no\.?|#)[ _](?:of[ _])?)?(?P<word>(?i:{'|'.join(sorted(vocabulary.COUNTED | _STEPS))}))[ :#=]{{1,3}}(?P<value>\d{{1,9}})(?: ?/ ?\d+)?(?P<end>\W*)"
 )
+_KEY = lazy_re(r"\s*[a-z_]+:\s*")
 _RULE = 3  # bound: marks in a row, as of a line that is drawn through the page
 _VALUES = lazy_re(r"[\d.%]+$")
 
@@ -65,15 +66,16 @@ class Headings:
         """A line of training measured something at its step."""
         self._word = ""
 
-    def read(self, n: int, line: Line, body: str, epoch: int | None) -> bool:
-        """A line that measures nothing: does it say that an evaluation comes next? ``epoch``: the last one that was named."""
+    def read(self, n: int, line: Line, body: str, epoch: int | None, started: bool = True) -> bool:
+        """A line that measures nothing: does it say that an evaluation comes next? ``epoch``: the last one that was named; ``started``: something
+        was measured before, or else ``eval:`` may be a key of settings in YAML."""
         m = _COUNTS.fullmatch(body) if len(body) < _LONGEST else None
         if m is not None:
             before, self._count, self._counted = self._count, (m["word"].lower(), int(m["value"])), n
             self._ruled = min(len(m["rule"].strip()), len(m["end"].strip())) >= _RULE
             self._rose = before[0] == self._count[0] and (before[1] < self._count[1] or (epoch is not None and before[1] != self._count[1]))
         words = [w.lower() for w in _WORD.findall(body)]
-        if line.bar or not 0 < len(words) <= _MOST_WORDS:
+        if line.bar or not 0 < len(words) <= _MOST_WORDS or (not started and _KEY.fullmatch(line.text) is not None):
             return False
         speaks = [EVAL[w] for i, w in enumerate(words) if w in EVAL and (i == 0 or w in _ANYWHERE or (w == words[-1] and w != "valid"))]
         spoken = speaks[-1] if speaks else ""

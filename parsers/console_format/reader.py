@@ -13,6 +13,7 @@ from parsers.console_format.line_numbers import read_line
 from parsers.console_format.line_prefix import CLOCKS, Line, Where, prefix, seconds
 from parsers.console_format.measured import Measured
 from parsers.console_format.other_lines import Words
+from parsers.console_format.split_columns import SplitColumns
 from parsers.lazy_regex import lazy_re
 from parsers.runs.process_lines import LAUNCH
 from parsers.tables import Gap, Rows
@@ -22,6 +23,9 @@ MAX_SEGMENT = 20_000  # characters
 _IN_FULL = lazy_re(r"-?0?\.?0*+(?:\d\.?){16,24}(?:e[-+]\d\d)?")
 LABEL = lazy_re(r"\s*(\d{1,5}):(?: |$)")  # srun -l: the task that wrote the line; a blank follows, and no minutes of a clock
 _BAR_AND_MORE = lazy_re(r"(.*?\d%\|[^|]*\| *[\d.kM]+/[\d.kM]+ \[[^\[\]]*+\])([A-Za-z{\[*].*)", re.DOTALL)
+_OFTEN = lazy_re(
+    r"(?:\x1b\[\d+m)?\[repeated \d+x across cluster\](?: \(Ray deduplicates logs .*)?"
+)  # ray's: a count of lines, none of the run's
 _CARETS = lazy_re(r"(\s*[~^]{3,})([^\s~^].*)", re.DOTALL)
 _TOLD = lazy_re(
     r"(?i)overflow|detected|skipping|nan loss|non-?finite|spike|stopping_early|early.?stop|end of training|peak memory|total.time"
@@ -42,7 +46,7 @@ class Reader:
         self.words = Words(self.rows)
         self.measured = Measured(self.rows, self.words.listing, self._event)
         self.srun, self.zoneless = srun, False
-        self.tables, self.columns, self.counters = Tables(), Columns(), Counters()
+        self.tables, self.columns, self.counters, self.splits = Tables(), Columns(), Counters(), SplitColumns()
         self.alive: tuple[Where, Event, int | None] | None = None
         self.latest = (0, "")  # number and text of the last line that is not empty
 
@@ -63,7 +67,7 @@ class Reader:
             self.line(place, m[1])
             self.line(place, m[2], torn)
             return
-        rank = None
+        rank, text = None, _OFTEN.sub("", text) if "x across cluster]" in text else text
         if self.srun and (m := LABEL.match(text)):
             rank, text = int(m[1]), text[m.end() :]
         front = prefix(text)
@@ -90,7 +94,7 @@ class Reader:
         if words.program(n, text):
             self.measured.plans.configured(n, text)
             return True
-        return words.batch(n, text, where.rank) or self._row(where, front, torn) or self._table(where, text)
+        return words.batch(n, text, where.rank) or self._split_row(where, body) or self._row(where, front, torn) or self._table(where, text)
 
     def _said(self, where: Where, text: str, body: str, torn: bool) -> None:
         """A line that speaks for itself: a measurement, an event, a setting."""
@@ -101,7 +105,9 @@ class Reader:
             self._tear(line, n)
         near = measured.near(n) and measured.now.way != "epoch"
         quotes = _COMPLAINS.match(body) is not None
-        taken = [] if quotes else [measured.take(*said, torn) for said in self.counters.read(where, line, near)]
+        taken = (
+            [] if quotes else [measured.take(*said, torn) for said in self.counters.read(where, line, near, measured.now.step is not None)]
+        )
         reports = taken[-1] if taken else not quotes  # one that waits to be understood
         measured.plans.sentence(n, body)
         heads = measured.headings.line == n
@@ -191,6 +197,15 @@ class Reader:
             self.columns.names(where.line, front, self.measured.headings)
         return rows is not None
 
+    def _split_row(self, where: Where, body: str) -> bool:
+        """A row of a table with a column for each data set; of the epoch or step that is named above it."""
+        found = self.splits.read(body)
+        if found:
+            now, self.measured.started = self.measured.now, True
+            now.line, now.ways = where.line, now.ways | {now.way}
+            self.measured.put(where, now.step, found)
+        return found is not None
+
     def _table(self, where: Where, text: str) -> bool:
         found = self.tables.read(text)
         if found is None:
@@ -208,6 +223,7 @@ class Reader:
         for where, line in self.counters.rest():
             self.measured.take(where, line)
         self.measured.settle({})
+        self.measured.metrics = self.measured.dicts.placed(self.measured.metrics, self.measured.notes)
         self.measured.plans.finish(self.measured.dicts.drawn(), self.measured.started)
         if note := self.measured.now.axis():
             self.measured.notes[note] = None

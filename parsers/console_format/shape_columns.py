@@ -8,13 +8,11 @@ import pyarrow as pa
 
 from parsers import arrow
 from parsers.console_format.line_prefix import number, seconds, whole
-from parsers.console_format.line_shapes import Shape
+from parsers.console_format.line_shapes import Row, Shape
 from parsers.tables import record_batch
 
 if TYPE_CHECKING:
     import numpy as np
-
-Row = tuple[int, int | None, str, float, float | None, int | None]  # place, step, tag, value, time, rank
 
 
 def batch(rows: list[Row], shapes: list[Shape]) -> pa.RecordBatch:

@@ -10,6 +10,7 @@ TRACEBACK = lazy_re(r"Traceback \(most recent call last\)")
 FRAME = lazy_re(r'^\s*File "([^"]+)", line (\d+)(?:, in (\S+))?')
 _LAST = lazy_re(r"^(?:[A-Za-z_][\w.]*\.)?[A-Za-z_]\w*(?:\(\w+\))?(?:: ?.*)?$")
 _RAISED = lazy_re(r"^[\w.]*(?:Error|Exception|Interrupt|Exit|Signal)\b")
+_WRAPPED = 3  # lines that a window (PowerShell's) may break one quoted line into
 
 
 class Traceback:
@@ -20,21 +21,25 @@ class Traceback:
         self.headless = headless  # begins with a frame: the tail of one, or a stack that somebody printed
         self.phase = ""  # the outermost frame that says what the program was doing
         self.handled = handled  # printed as a warning: the program went on
+        self.open = 0  # lines that may still go on with the one above, which has a bracket or a quote open
 
     def feed(self, text: str) -> bool:
         self.lines += 1
         if self.last or self.lines > 2000:
             return False
         if (m := FRAME.match(text)) is not None:
+            self.open = 0
             self.frame = f"{m[1]}:{m[2]}" + (f" in {m[3]}" if m[3] else "")
             self.handled = self.handled or m[3] == "_bootstrap_inner"  # the first frame of every thread but the main one
             if not self.phase and m[3] and known().phase.search(m[3]):
                 self.phase = self.frame
             return True
         if not text.strip() or text[:1] in " \t" or text.startswith(("[...]", "^", "~")):
+            self.open = _WRAPPED if _left_open(text) else 0
             return True
         self.last = text.strip() if _LAST.match(text) else ""
-        return bool(self.last)
+        self.open -= 1
+        return bool(self.last) or self.open >= 0
 
     def event(self) -> Event | None:
         """None for a stack without an exception."""
@@ -47,3 +52,8 @@ class Traceback:
         level = "warning" if self.handled or known().cascade.search(text) else "error"
         called = f", called from {self.phase}" if self.phase and self.phase != self.frame else ""
         return Event(kind, level, text[:MAX_TEXT] + (f"  [{self.frame}{called}]" if self.frame else ""))
+
+
+def _left_open(text: str) -> bool:
+    """Does a quoted line end within a bracket or a quotation, so that what stands below it at the margin may be its end?"""
+    return any(text.count(a) > text.count(b) for a, b in ("()", "[]", "{}")) or text.count('"') % 2 == 1

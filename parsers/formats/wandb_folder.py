@@ -8,7 +8,7 @@ What is odd about them:
 
 * ``config.yaml`` keeps each setting as ``{desc, value}``, and the SDK's own under ``_wandb``. SwanLab's run folders are called alike, and have ``{desc, sort, value}``.
 * ``wandb-summary.json`` has the last value of each metric, wherever it was logged. Where a history lies beside it, its
-  values get no step; where it is all that is left, they get its ``_step``.
+  values get no step; where it is all that is left, they get the trainer's step in it, else its ``_step``.
 * Rows of the JSON lines are kept as they stand, ``_step``, ``_timestamp`` and ``_runtime`` included.
 * SDK logs matter for three things: rows that W&B dropped for going back in step (:mod:`parsers.wandb_format.steps`), an init that
   failed, and the exit code.
@@ -79,7 +79,8 @@ def _summary(path: Path) -> Parsed:
     document, gaps = _document(path)
     yield from gaps
     rows, seen = Rows(), Counter[str]()
-    step, time = (key_values.as_number(document.get(k)) for k in ("_step", "_timestamp"))
+    own = next((k for k in document if Axes().is_step(k) and _whole(key_values.as_number(document[k])) is not None), "_step")
+    step, time = (key_values.as_number(document.get(k)) for k in (own, "_timestamp"))
     alone = not _has_history(path)
     where: dict[str, Any] = {"step": _whole(step) if alone else None, "time": time if isinstance(time, float) else None}
     for name, value in document.items():

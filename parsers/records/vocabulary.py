@@ -43,7 +43,7 @@ THROUGH_THE_RUN = frozenset(
 FRAMES = ("frame", "frames", "env_frames", "num_frames", "total_frames")  # of an environment, as Atari's steps are called
 LAST_RESORT = ("episode", "episodes", "game", "rollout", "round", "generation", "tick", *FRAMES, "t", "x", "i", "n", "k", "s", "u", "index", "idx", "", "unnamed:_0")  # fmt: skip
 # In a console line that names no other step, where it rises from line to line.
-COUNTED = frozenset({*BATCH_NUMBER, *_UPDATES, *LAST_RESORT[:7]})
+COUNTED = frozenset({*BATCH_NUMBER, *_UPDATES, *LAST_RESORT[:7], "sample", "samples"})
 
 EPOCH = ("epoch", "current_epoch", "train/epoch", "epochs", "epoch_num", "_epoch")
 TIME = (

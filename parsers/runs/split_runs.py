@@ -89,7 +89,7 @@ def _conflict(a: Unit, b: Unit) -> bool:
         return True
     if (a.home == b.home and a.format != b.format) or not shared(a, b):
         return False
-    if rank_names.of_one_job(one.source.path, two.source.path) or _continued(a, b):
+    if rank_names.of_one_job(one.source.path, two.source.path) or _streams(one, two) or _continued(a, b):
         return False
     if _told_twice(a, b):
         return False
@@ -156,6 +156,12 @@ def _attach_rest(groups: list[Group], files: list[FileRead], placed: set[int], r
 def _stem(f: FileRead) -> str:
     """`job_7.out` and `job_7.err` are of one process."""
     return f.source.path.rpartition(".")[0] or f.source.path
+
+
+def _streams(one: FileRead, two: FileRead) -> bool:
+    """Are they what one process wrote to its output and what it wrote to its errors, as a scheduler keeps them?"""
+    kinds = {f.source.path.rpartition(".")[2].lower() for f in (one, two)}
+    return kinds in ({"out", "err"}, {"stdout", "stderr"}) and _stem(one) == _stem(two)
 
 
 def _died(f: FileRead) -> bool:

@@ -69,3 +69,15 @@ def test_a_loss_that_came_back_is_not_said_to_never_recover(tmp_path: Path) -> N
     climbed = [f["id"] for f in document["findings"] if f["kind"] == "divergence" and "stays above its first level" in f["title"]]
     assert [b["kind"] for b in document["timeline"]["bands"] if b["finding"] in climbed] == ["slow"]
     assert "never recovers" not in costs.cost(complete(document))
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [("", "traceback without its last line, in a/b/run.py:81 in finish"), ("ValueError: too small\n", "ValueError: too small")],
+)
+def test_where_no_exception_is_named_the_frame_is_told(tmp_path: Path, last: str, said: str) -> None:
+    text = "".join(f"step {i}: loss {2 - i / 200:.4f}\n" for i in range(40))
+    (tmp_path / "train.log").write_text(
+        text + f'Traceback (most recent call last):\n  File "a/b/run.py", line 81, in finish\n    run.end()\n{last}'
+    )
+    assert how_it_ended.ending(read(tmp_path)).says == said

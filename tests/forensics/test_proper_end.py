@@ -11,6 +11,7 @@ from runs import case, read, write
 
 from forensics.ranking import HALF
 from forensics.run import how_it_ended, proper_end
+from forensics.run.plan import planned_steps
 from forensics.signs import last_words
 from forensics.signs.sign import Symptoms
 
@@ -281,3 +282,44 @@ def test_trainings_of_one_log_that_are_equally_long_look_finished(tmp_path: Path
     (tmp_path / "folds.log").write_text("".join(f"Fold {k}\n{log}" for k, log in enumerate(logs)))
     ended = how_it_ended.ending(read(tmp_path / "folds.log" / "launch-3"))
     assert ended.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("last", "kind"),
+    [
+        ("Finetuned model saved: out_final.pth\n", "finished"),
+        ("Saved final model to: runs/fight/model_final.zip\n", "finished"),
+        ("Model saved to checkpoints/best.pt\n", "unknown"),  # the best so far
+        ("Saved final model to: runs/fight/model_final.zip\nstep 97: loss 1.5\nstep 98: loss 1.5\nstep 99: loss 1.5\n", "unknown"),
+        ("----------- Total 1 run: 480.39132952690125s -----------\n", "finished"),
+        ("Total 4 runs were planned\n", "unknown"),
+    ],
+)
+def test_what_is_saved_or_summed_up_after_the_loop_ends_it(tmp_path: Path, last: str, kind: str) -> None:
+    assert how_it_ended.ending(read(console(tmp_path / "r", last))).kind == kind
+
+
+def test_a_process_that_looks_at_a_finished_log_a_day_later_is_no_hang(tmp_path: Path) -> None:
+    lines = [f"2026-03-04 05:{i // 6:02}:{i % 6}0,000 INFO: Epoch {i}: Train Loss: {2 - i / 100:.4f}\n" for i in range(1, 41)]
+    for saved, kind in (("2026-03-04 05:06:45,000 INFO: Model saved: out_final.pth\n", "finished"), ("", "hang")):
+        folder = tmp_path / ((saved and "a") or "b")
+        folder.mkdir()
+        (folder / "train.log").write_text(
+            "".join(lines) + saved + "2026-03-05 05:06:45,000 INFO: Loaded with missing keys: [], unexpected keys: []\n"
+        )
+        assert how_it_ended.ending(read(folder)).kind == kind
+
+
+@pytest.mark.parametrize(("tag", "planned"), [("episode_reward", 9000), ("train/loss", None)])
+def test_timesteps_plan_a_run_that_logs_rewards_and_no_diffusion(tmp_path: Path, tag: str, planned: int | None) -> None:
+    folder = jsonl(tmp_path, [{"step": i * 100, tag: 2 - i / 100} for i in range(1, 60)])
+    (folder / "config.json").write_text(json.dumps({"timesteps": 9000}))
+    assert planned_steps(read(folder)) == planned
+
+
+@pytest.mark.parametrize(("tag", "kind"), [("episode_reward", "finished"), ("train/loss", "cut")])
+def test_a_log_by_episodes_may_stop_within_its_last_distances_of_the_plan(tmp_path: Path, tag: str, kind: str) -> None:
+    steps = [100 * i for i in range(1, 60)] + [6200, 7500, 8600, 9800]  # a line for so many episodes, which grow longer
+    folder = jsonl(tmp_path, [{"step": n, tag: 2 + n / 1e4} for n in steps])
+    (folder / "config.json").write_text(json.dumps({"max_steps": 10900}))
+    assert how_it_ended.ending(read(folder)).kind == kind

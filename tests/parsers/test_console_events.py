@@ -276,3 +276,19 @@ def test_traceback_names_the_frame_that_says_what_the_program_was_doing() -> Non
     assert t.event() == Event(
         "oom", "error", "torch.OutOfMemoryError: CUDA out of memory.  [m.py:9 in forward, called from a.py:7 in evaluate]"
     )
+
+
+@pytest.mark.parametrize(
+    ("quoted", "last"),
+    [
+        ('    path = save_checkpoint(model, step=step, \nfilename="out.pt")\n', "TypeError: save_checkpoint() got an unexpected argument"),
+        (
+            "    path = save_checkpoint(model,\n",
+            "TypeError: save_checkpoint() got an unexpected argument",
+        ),  # the statement goes on, unquoted
+        ("    path = save_checkpoint(model)\nstep 4 loss 2.0\n", None),  # nothing is open: another process wrote
+    ],
+)
+def test_a_quoted_line_that_a_window_wrapped_does_not_end_a_traceback(quoted: str, last: str | None) -> None:
+    event = collect(f'  File "train.py", line 3, in <module>\n{quoted}TypeError: save_checkpoint() got an unexpected argument')
+    assert event is not None and event.text == f"{last or 'traceback without its last line'}  [train.py:3 in <module>]"

@@ -178,3 +178,19 @@ def test_a_norm_in_bars_is_a_column(tmp_path: Path) -> None:
     found = series(tmp_path, text, "run.txt")
     assert found["|g|"] == [(20 * i, pytest.approx(2 / (i + 1), rel=1e-3)) for i in range(5)]
     assert {r.name for r in (parsers.read_all(tmp_path)[0].meanings).values()} >= {"grad.norm", "loss.train", "lr"}
+
+
+@pytest.mark.parametrize("corner", ["METRIC", "Measure", "Client"])
+def test_a_column_for_each_data_set(tmp_path: Path, corner: str) -> None:
+    """A corner that names something else heads rows of clients or layers, not of metrics."""
+    table = f"-----\n{corner:10} | TRAIN  | VALIDATION\n-----\n" + "Loss       | {}.50   | {}.75\nF1 Score   | 0.5000 | 25 %\n-----\n"
+    text = (
+        "".join(f"\nEpoch {e}/3\n" + table.format(4 - e, 5 - e) for e in (1, 2, 3)) + "Loss | 9.5 | 9.5\nand | so | on\nLoss | 9.5 | 9.5\n"
+    )
+    found = series(tmp_path, text)
+    if corner == "Client":
+        assert "train Loss" not in found
+        return
+    assert found["train Loss"][:3] == [(1, 3.5), (2, 2.5), (3, 1.5)]
+    assert found["validation Loss"][:3] == [(1, 4.75), (2, 3.75), (3, 2.75)]
+    assert found["validation F1 Score"] == [(1, 25.0), (2, 25.0), (3, 25.0)] and len(found["train Loss"]) == 4  # until another line comes

@@ -52,6 +52,14 @@ def test_two_trainings_in_one_log_are_two_runs(tmp_path: Path) -> None:
     assert [r.tables["config"].num_rows for r in runs] == [2, 2]  # what a launch prints before its first row is its own
 
 
+@pytest.mark.parametrize(("a", "b", "runs"), [("out", "err", 1), ("stdout", "stderr", 1), ("out", "log", 2)])
+def test_the_two_streams_of_one_job_are_one_run(tmp_path: Path, a: str, b: str, runs: int) -> None:
+    """One has the loss of each iteration, the other sums up an epoch under the same name."""
+    (tmp_path / f"job_7.{a}").write_text("".join(f"Train: data epoch: [0]  [{i:3}/250]  loss: {loss(i):.4f}\n" for i in range(0, 250, 50)))
+    (tmp_path / f"job_7.{b}").write_text("Averaged stats at epoch 0: loss: 1.7841\nepoch 0 loss: 1.7841\n")
+    assert len(parsers.read_all(tmp_path)) == runs
+
+
 def test_a_path_to_a_launch_that_is_not_there_says_so(tmp_path: Path) -> None:
     write(tmp_path, train_dot_log=printed(range(60)))
     with pytest.raises(FileNotFoundError, match="no run launch-7"):

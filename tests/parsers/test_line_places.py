@@ -63,3 +63,57 @@ def test_arrows_in_front_compare_nothing(tmp_path: Path) -> None:
 def test_an_act_in_an_epoch_is_a_place_and_one_for_epochs_is_none(tmp_path: Path, words: str, steps: list[int]) -> None:
     text = "".join(f"{words.format(e)}..0%..10%..20%....BEST_ACC: {50 + e}.5%....[success][66.5 s]\n" for e in (1, 10, 20))
     assert [step for step, _ in series(tmp_path, text).get("BEST_ACC", []) if step is not None] == steps
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("[ Valid | 003/100 ] loss = 1.25, acc = 0.5", {"epoch": 3}),
+        ("[ Train | 003/100 ] loss = 1.25, acc = 0.5", {"epoch": 3}),
+        ("[ Valid | host 3/100 ] loss = 1.25, acc = 0.5", {}),
+        ("Training [====      ] 8.5% 5000/58874 | 4.62 it/s | ETA: 11664.8 s | loss=3.91", {"it": 5000, "total": 58874}),
+        ("Tokenizing [========] 100.0% 98436/98436 | 414.98 MiB/s | ETA: 0.0 s", {}),  # measures nothing of a training
+        ("Loss after 3 epochs: 0.053", {"epoch": 3}),
+        ("[Mar 29, 22:34:54] 1016 4.5932852879947985", {"step": 1016}),  # ColBERT
+        ("[Mar 29, 22:34:54] 1016 queries of 45.5 words", {}),
+        ("Loss after 3 attempts: 0.053", {}),
+        ("Labels: Down=11778, Stable=19264, Up=11459", {}),
+        ("Ep. 1 : Up. 100 : Sen. 12,345 : Cost 8.5", {"epoch": 1, "step": 100}),  # Marian
+    ],
+)
+def test_places_by_their_form(line: str, parts: dict[str, int]) -> None:
+    assert read_line(line).parts() == parts
+
+
+def test_samples_in_front_count_where_they_rise(tmp_path: Path) -> None:
+    rising = "".join(f"Sample {n}000, up {n * 50}, reward {n}.5, pi loss -3.5\n" for n in (1, 2, 3, 4))
+    assert [step for step, _ in series(tmp_path, rising)["pi loss"]] == [1000, 2000, 3000, 4000]
+    fixed = "".join(f"step {n} loss {n}.5\nSample 8000, reward 1.5, pi loss -3.5\n" for n in (1, 2, 3, 4))
+    assert [step for step, _ in series(tmp_path, fixed, "b.log")["loss"]] == [1, 2, 3, 4]
+
+
+def test_samples_of_an_evaluation_are_no_steps(tmp_path: Path) -> None:
+    text = "".join(
+        f"Iters: {e}0/90 || Loss: {4 - e}.5\n" * (i == 0) + f"Sample: {i + 1}, Validation acc: 0.5\n" for e in (1, 2) for i in range(9)
+    )
+    assert {step for step, _ in series(tmp_path, text)["Validation acc"]} == {10, 20}
+
+
+def test_what_ray_counts_of_its_lines_is_not_measured(tmp_path: Path) -> None:
+    text = "(train pid=7) step {} loss {}.5\x1b[32m [repeated 4x across cluster]\x1b[0m\n"
+    assert series(tmp_path, "".join(text.format(i, 9 - i) for i in (1, 2, 3))).keys() == {"loss"}
+
+
+def test_keys_of_settings_in_yaml_head_no_evaluation_and_count_nothing(tmp_path: Path) -> None:
+    settings = "** configuration:\neval:\n  interval: 1000\nagent:\n  num_updates: 50\n  alpha: 0.1\nprecision: 0.1\n"
+    lines = "".join(f"step {i} loss {9 - i}.5\n" for i in (1, 2, 3))
+    assert series(tmp_path, settings + lines) == {"loss": [(1, 8.5), (2, 7.5), (3, 6.5)]}
+    heading = lines + "eval:\nprecision: 0.125\n"
+    assert series(tmp_path, heading, "b.log")["eval precision"] == [(3, 0.125)]
+
+
+def test_a_number_of_updates_above_losses_counts_where_it_rises(tmp_path: Path) -> None:
+    text = "".join(f"time elapsed: 0:0{i}:07\nnum of updates: {i}000\nret loss: {5 - i}.5\nstate loss: 0.125\n=====\n" for i in (1, 2, 3))
+    assert series(tmp_path, text)["ret loss"][1:] == [(2000, 3.5), (3000, 2.5)]
+    text = "num of updates: 5000\n" + "".join(f"num of epochs: 30\nret loss: {5 - i}.5\n" for i in (1, 2, 3))
+    assert {step for step, _ in series(tmp_path, text, "b.log")["ret loss"]}.isdisjoint({30, 5000})

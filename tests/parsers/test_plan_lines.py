@@ -198,6 +198,18 @@ def test_dict_lines_that_came_in_a_bunch_take_their_steps_from_their_epochs(tmp_
     assert [m["step"] for m in tables["metrics"] if m["tag"] == "loss"] == [10, 20, 30]
 
 
+@pytest.mark.parametrize("reached", [100, 90])
+def test_dict_lines_in_bunches_take_their_steps_from_a_bar_that_came_to_its_end(tmp_path: Path, reached: int) -> None:
+    """The output of a program under nohup comes in bunches, far from the bar; without the bar's end, no epoch says how many steps it has."""
+    bar = "".join(f" {i}%|#| {i}/100 [00:01<00:09, 9.5it/s]\n" for i in range(0, reached + 1, 10))
+    rows = "".join(f"{{'loss': {3 - i / 100:.2f}, 'learning_rate': 1e-05, 'epoch': {i / 150:.2f}}}\n" for i in range(20, 101, 20))
+    closing = f"{{'train_runtime': 30.5, 'train_loss': 2.5, 'epoch': {reached / 150:.2f}}}\n"
+    tables, notes = read(tmp_path, bar + rows + closing)
+    steps = [m["step"] for m in tables["metrics"] if m["tag"] == "loss"]
+    assert steps == ([20, 40, 60, 80, 100] if reached == 100 else [1, 2, 3, 4, 5])
+    assert any("running number" in note for note in notes) is (reached != 100)
+
+
 def test_notes_that_are_a_log_are_read_and_others_are_not(tmp_path: Path) -> None:
     log = "Namespace(epochs=5, lr=20)\n" + "".join(
         f"| epoch 1 | {i}/ 2983 batches | lr 20.0 | loss 5.1 | ppl 164.0\n" for i in range(200, 2000, 200)

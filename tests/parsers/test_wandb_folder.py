@@ -137,6 +137,13 @@ def test_summary_alone_stands_at_its_step(tmp_path: Path) -> None:
     assert {m[0] for m in metrics(parse(path)[0])} == {None}  # beside a history, a last value has no step of its own
 
 
+@pytest.mark.parametrize(("name", "step"), [("train/global_step", 68559), ("trainer/global_step", 68559), ("eval/steps_per_second", 153)])
+def test_a_summary_stands_at_the_step_of_its_trainer(tmp_path: Path, name: str, step: int) -> None:
+    """W&B's own counts calls of ``log``."""
+    rows, _, _ = parse(write(tmp_path, "files/wandb-summary.json", json.dumps({"_step": 153, name: 68559, "loss": 1.5})))
+    assert {m["step"] for m in rows["metrics"]} == {step}
+
+
 def test_damaged_summary(tmp_path: Path) -> None:
     rows, gaps, _ = parse(write(tmp_path, "files/wandb-summary.json", '{"loss": 0.5,\n "acc": 0.25, "late": 0.1'))
     assert [m[1:3] for m in metrics(rows)] == [("loss", 0.5), ("acc", 0.25)]
