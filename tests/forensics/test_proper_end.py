@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from runs import case, read, write
 
-from forensics.ranking import HALF
 from forensics.run import how_it_ended, proper_end
 from forensics.run.plan import planned_steps
 from forensics.signs import last_words
@@ -159,11 +158,10 @@ def test_what_an_error_line_tells(tmp_path: Path, line: str, kind: str) -> None:
     assert how_it_ended.ending(read(console(tmp_path / "r", line + "\n"))).kind == kind
 
 
-def test_a_stop_from_outside_leads_no_healthy_page_and_is_named(tmp_path: Path) -> None:
+def test_a_stop_from_outside_is_named_and_judges_nothing(tmp_path: Path) -> None:
     got = case(console(tmp_path / "r", "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-03-04T05:06:07 DUE TO TIME LIMIT ***\n"))
-    assert got["verdict"] == "healthy" and "DUE TO TIME LIMIT" in got["answer"]
-    top = next(h for h in got["hypotheses"] if h["id"] != "unknown")  # that nothing is wrong may stand first
-    assert top["id"] == "stopped_from_outside" and top["probability"] == pytest.approx(HALF, abs=1e-4) and top["probability"] <= HALF
+    assert got["verdict"] == "inconclusive" and "DUE TO TIME LIMIT" in got["answer"]
+    assert got["hypotheses"][0]["id"] == "stopped_from_outside"
     assert {f["severity"] for f in got["findings"] if f["kind"] == "ending"} == {"info"}
 
 
