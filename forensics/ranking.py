@@ -47,9 +47,9 @@ def ranked(hypotheses: Sequence[Hypothesis], signs: dict[str, Sign], verdict: st
     held = list(hypotheses)
     if verdict != "unhealthy":
         said = {h.id for h in held if (c := causes().get(h.id)) and any(signs[n].state == SEEN for n in c.said_by)}
-        held = [_held(h, [*held, none], EVEN, EVENED) if h.id not in said else h for h in held]
+        held = _all_held(held, none, {h.id for h in held} - said, EVEN, EVENED)
         if verdict == "healthy":
-            held = [_held(h, [*held, none], HALF, HALVED) if h.id in said else h for h in held]
+            held = _all_held(held, none, said, HALF, HALVED)
     return rank([*(_sure(h, signs, [*held, none]) for h in held), none])
 
 
@@ -87,6 +87,20 @@ def _sure(h: Hypothesis, signs: dict[str, Sign], competitors: Sequence[Hypothesi
         return h
     lacks = "one observation alone" if len(observed) < OBSERVATIONS else "no observation has a file and a line"
     return _held(h, competitors, SURE, f"Held below 95 %: {lacks}.")
+
+
+def _all_held(hypotheses: Sequence[Hypothesis], none: Hypothesis, ids: set[str], most: float, text: str) -> list[Hypothesis]:
+    """Those of `ids` held at or below `most`, together: what one loses, none of the others may win beyond it."""
+    odds = {h.id: 10 ** (h.score / 10) for h in [*hypotheses, none]}
+    over: set[str] = set()
+    cap = most * sum(odds.values())
+    while more := {i for i in ids if odds[i] > cap} - over:
+        over |= more
+        cap = most / (1 - most * len(over)) * sum(o for i, o in odds.items() if i not in over)
+    limit = 10 * math.log10(cap)
+    excess = {h.id: h.score - limit for h in hypotheses if h.id in over}
+    clue = {i: Clue(text, -math.ceil(x * 1e4) / 1e4, part=HELD) for i, x in excess.items()}
+    return [replace(h, clues=(*h.clues, clue[h.id])) if h.id in over else h for h in hypotheses]
 
 
 def _held(h: Hypothesis, competitors: Sequence[Hypothesis], most: float, text: str) -> Hypothesis:

@@ -21,7 +21,7 @@ _RANKING = lazy_re(r"\b(auc|auroc|roc auc|auprc|average precision|ndcg|c index|c
 def held_out_known_at_once(s: Symptoms) -> Sign:
     """A model that was not trained before ranks held-out samples nearly perfectly after ten updates or trees at most: a feature tells the answer, or
     the samples are in the training set, too."""
-    ranked = [c for c in scores(s.run) if c.rises and _RANKING.search(words(c.tag)) and 0 <= c.value.min() and c.value.max() <= 1]
+    ranked = [c for c in scores(s.run) if c.rises and _RANKING.search(words(c.tag)) and c.value.min() >= 0 and c.value.max() <= 1]
     if not ranked:
         return cannot_tell("no score of held-out data was logged that says how well they are ranked.")
     if len(s.run.attempts) > 1 or tuned(s.run):
