@@ -20,7 +20,8 @@ def one_class_gets_all(s: Symptoms) -> Sign:
     groups, overlaps = (
         [of for of in told if min(int(p.usable.sum()) for p in of) >= ALIKE] for told in (class_hits(s.run), class_overlaps(s.run))
     )
-    means = [[p] for p in worded(s.run, _OVERLAP) if int(p.usable.sum()) >= ALIKE]
+    # a mean that never was above nothing may be of answers and labels that do not fit each other
+    means = [[p] for p in worded(s.run, _OVERLAP) if int(p.usable.sum()) >= ALIKE and p.value[p.usable].max() > NONE]
     for of in [*overlaps, *means]:
         most = max(float(_late(p).max()) for p in of)
         if most <= NONE:

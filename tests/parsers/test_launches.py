@@ -354,3 +354,19 @@ def test_launches_that_a_log_counts_and_a_checkpoint_that_is_picked_up(tmp_path:
 def test_rows_that_count_the_launch(tmp_path: Path, key: str, cut: bool) -> None:
     text = rows(range(0, 60, 2), **{key: 0}) + rows(range(60, 120, 2), **{key: 1})
     assert attempts(parsers.read(write(tmp_path, log_dot_jsonl=text))) == ([[0, 58], [60, 118]] if cut else [[0, 118]])
+
+
+def test_what_is_told_once_does_not_say_where_a_launch_begins(tmp_path: Path) -> None:
+    """As Lightning's logger writes hp_metric at step 0 of each launch, also of one that goes on."""
+
+    def launch(name: str, first: int, last: int) -> None:
+        rows = [{"step": 0, "hp_metric": -1.0}, *({"step": i, "loss": 3 / (1 + i / 40) + i % 3 / 50} for i in range(first, last, 5))]
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+
+    launch("version_0", 4, 320)
+    launch("version_1", 324, 480)
+    (run,) = parsers.read_all(tmp_path)
+    assert [a["steps"][1] for a in run.attempts] == [319, 479]
+    launch("version_2", 4, 320)  # one that begins at the beginning is another run
+    assert len(parsers.read_all(tmp_path)) == 2
