@@ -1,4 +1,4 @@
-"""Changes on the way that the settings of a run announce: a curriculum, a ramp of the batch size, a note that names a step."""
+"""Changes on the way that the settings of a run announce: a curriculum, a ramp of the batch size, a note that names a step; or lines of its log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
-from forensics.run import settings
+from forensics.run import endings, settings
 from forensics.run.once import once
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
@@ -27,7 +27,7 @@ SAID = lazy_re(r"\b(?:from|at|after|since|until|by|on)\s+(?:the\s+)?(?:iter(?:at
 STAGED = lazy_re(r"\buntil\s+(?:(?:iter(?:ation)?|step|epoch|update)\s*)?(\d{1,12})\b(?=.{0,60}(?:,|\bafter|\bthen)\s)", re.I)
 MEANT = lazy_re(r"->|=>|\u2192|\b(?:planned|scheduled|intended|by design|on purpose)\b", re.I)  # a plan, not the tale of what happened
 ABOUT = {"data": DATA, "batch": BATCH, "loss": LOSS}
-MOST = 200  # steps that one setting announces
+MOST = 200  # steps that one setting, or a log, announces
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,13 @@ class Announced:
 
 @once
 def announced(run: Run) -> tuple[Announced, ...]:
-    """Every step beyond the first at which a setting says that something changes, in order."""
+    """Every step beyond the first at which a setting, or a line of the log, says that something changes, in order."""
     found: dict[tuple[int, str], Announced] = {}
+    for e in endings.events(run, "stage")[:MOST]:
+        if e["step"]:
+            found.setdefault(
+                (e["step"], "log line"), Announced(e["step"], "data", "log line", str(e["text"])[:120], run.where(e["source"], e["at"]))
+            )
     table = run.tables["config"]
     for key, text, source, at in zip(*(table[c].to_pylist() for c in ("key", "value", "source", "at")), strict=True):
         value = said_as = settings.plain(text)

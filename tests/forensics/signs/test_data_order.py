@@ -155,6 +155,14 @@ def test_steps_that_a_config_announces(config: dict[str, Any], told: list[tuple[
     assert [(a.step, a.about) for a in announced(run(config=config))] == told
 
 
+def test_a_stage_that_only_the_log_announces() -> None:
+    begins = {"kind": "stage", "text": "curriculum: horizon 1.0 (stage 2/3)", "level": "info", "source": "train.log", "at": 9, "step": 200}
+    (told,) = announced(run(events=[begins]))
+    assert (told.step, told.about, told.where) == (200, "data", "train.log line 9")
+    assert D.data_settings_changed(symptoms(run(STRETCH, events=[begins]))).state == "seen"
+    assert not announced(run(events=[begins | {"step": None}]))  # the first stage, before the first step
+
+
 def test_a_shard_gives_its_steps() -> None:
     found = D.stretch_is_a_shard(symptoms(run(STRETCH, batches=True)))
     assert found.numbers == {"shard": "shard-5", "first": 200, "last": 239}
