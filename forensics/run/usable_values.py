@@ -50,6 +50,16 @@ def usable(run: Run, name: str = "") -> tuple[Ints, Floats]:
     return s.step[rows], s.value[rows]
 
 
+@once
+def nan_from(run: Run) -> int | None:
+    """The step from which on the training loss is not a number to the end; what is measured there is of NaN."""
+    loss = series(run, "loss.train")
+    if loss is None or not loss.alive.any() or np.isfinite(loss.value[loss.alive][-1]):
+        return None
+    finite = np.flatnonzero(loss.usable)
+    return int(loss.step[finite[-1]]) + 1 if len(finite) else int(loss.step[0])
+
+
 def interval(run: Run, name: str = "") -> int:
     """The usual distance of two logged steps of a metric; 1 where it was not logged."""
     s = metric(run, name)

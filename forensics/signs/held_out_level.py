@@ -10,7 +10,7 @@ from forensics.run import settings
 from forensics.run.evaluations import FIFTHS
 from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, series
-from forensics.run.usable_values import first_level
+from forensics.run.usable_values import first_level, nan_from
 from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
@@ -138,7 +138,9 @@ def _gaps(train: Series, step: Ints, x: Floats) -> Floats:
 def accuracy_is_one_class(s: Symptoms) -> Sign:
     """The last evaluations give one and the same accuracy while the loss moves, as a model does that always names one class."""
     step, share = held.evaluations(s.run, "acc.eval")
-    loss = held.evaluations(s.run)[1]
+    loss, sick = held.evaluations(s.run)[1], nan_from(s.run)
+    if sick is not None:  # what a model of NaN answers is one class, and no cause
+        step, share = step[step < sick], share[step < sick]
     if len(share) < ALIKE:
         return cannot_tell(
             "the evaluation accuracy was not logged." if not len(share) else f"only {len(share)} evaluation accuracies were logged."

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.run.metrics_in_words import LEAST, worded
-from forensics.run.series import series
+from forensics.run.usable_values import nan_from
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
-from parsers.tables import Run
 
 SUBJECT = "other_objectives"  # another measure of what its KL term measures
 EFFECTS = {"latents_inactive": "latents"}  # a symptom of its own, for which there is no detector
@@ -21,15 +20,6 @@ CODES = r"\b(ppl|perplexity)$"
 ONE_CODE = 1.5  # unit: nearer to one code than to two
 
 
-def _first_nan(run: Run) -> int | None:
-    """The step from which on the training loss is not a number to the end."""
-    loss = series(run, "loss.train")
-    if loss is None or not loss.alive.any() or np.isfinite(loss.value[loss.alive][-1]):
-        return None
-    finite = np.flatnonzero(loss.usable)
-    return int(loss.step[finite[-1]]) + 1 if len(finite) else int(loss.step[0])
-
-
 def latents_inactive(s: Symptoms) -> Sign:
     """No unit of the latent variable is active in the last tenth of the run (arXiv 1509.00519), or one code of the codebook is used: every
     sample is given the same code."""
@@ -37,7 +27,7 @@ def latents_inactive(s: Symptoms) -> Sign:
         found = [p for p in worded(s.run, pattern) if p.value[p.usable].min() >= (0 if none == 0 else 1)]
         if not found:
             continue
-        p, sick = found[0], _first_nan(s.run)
+        p, sick = found[0], nan_from(s.run)
         step, x = p.step[p.usable], p.value[p.usable]
         x = x[step < sick] if sick is not None else x  # what codes are of NaN says nothing
         if len(x) < LEAST:

@@ -10,6 +10,7 @@ from forensics.run.loss_terms import of_a_loss
 from forensics.run.metrics_in_words import both_levels, moved_from, probability, stays_from, worded
 from forensics.run.scores import scores
 from forensics.run.series import Series, parts, series
+from forensics.run.usable_values import nan_from
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 
 SURE = 0.99  # a discriminator that is right with this probability has a loss below -2 ln(0.99) = 0.02
@@ -160,7 +161,10 @@ def experts_unbalanced(s: Symptoms) -> Sign:
 def accuracies_reversed(s: Symptoms) -> Sign:
     """The share of pairs in the right order fell from above 0.7 to below 0.3 within a few values; or on held-out data (an AUC is such a share) it
     lies below 0.3 while training goes on: labels of one side are reversed."""
+    sick = nan_from(s.run)
     for score in scores(s.run):
+        if sick is not None and score.step[-1] >= sick:  # what a model of NaN answers has no order
+            continue
         if score.guess == HALF and len(score.value) >= AFTER and (last := float(score.value[-AFTER:].max())) < WRONG:
             text = f"{score.tag} is at most {last:.3g} in the last {AFTER} evaluations, where knowing nothing gives {HALF:g}: its order is reversed."
             return seen(text, first=int(score.step[0]), last=int(score.step[-1]))

@@ -26,6 +26,11 @@ class Waiting(NamedTuple):
     text: str
 
 
+def with_epoch(metrics: list[tuple[str, float]], parts: dict[str, int]) -> list[tuple[str, float]]:
+    """With the epoch of Trainer's last line of each: a whole number, which elsewhere is a place and no measurement."""
+    return [*metrics, ("epoch", float(parts["epoch"]))] if "epoch" in parts else metrics
+
+
 class Dicts:
     """A dict line waits until the line behind it is seen; ``step`` then says its step and how that is known."""
 

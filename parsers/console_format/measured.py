@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from parsers.console_format.blocks import Block
-from parsers.console_format.dicts import NOTE, Dicts, Waiting
+from parsers.console_format.dicts import NOTE, Dicts, Waiting, with_epoch
 from parsers.console_format.event_lines import Event, missing_loss
 from parsers.console_format.grammars import STRONG, epoch_beside, is_measured, only_place, sets_length, stands_alone, tells_epoch
 from parsers.console_format.line_prefix import Line, Where, whole
@@ -119,9 +119,7 @@ class Measured:
             return True
         stepped = bool({"step", "it"} & parts.keys())
         if line.braces and not stepped and not epoch_beside(line):
-            # Trainer's last line of each epoch: a whole number, which elsewhere is a place and no measurement
-            whole = [("epoch", float(parts["epoch"]))] if "epoch" in parts else []
-            return self._dict(Waiting(where, metrics + whole, body))
+            return self._dict(Waiting(where, with_epoch(metrics, parts), body))
         if (rows := self.block.rows(n, line.text, stepped)) is not None:
             self.put(where, self.now.step, rows)
             self.started = self.started or bool(rows)

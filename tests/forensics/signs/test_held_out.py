@@ -176,6 +176,12 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (L.eval_below_training, "cannot tell", {"loss.eval": FALLS}, {}),
     (L.accuracy_is_one_class, "seen", both(FALLS, FALLS) | {"acc.eval": np.full(60, 0.113)}, {}),
     (L.accuracy_is_one_class, "absent", both(FALLS, FALLS) | {"acc.eval": ACC}, {}),
+    (
+        L.accuracy_is_one_class,
+        "absent",
+        both(np.where(np.arange(60) < 30, FALLS, np.nan), FALLS) | {"acc.eval": np.where(np.arange(60) < 30, ACC, 0.1)},
+        {},
+    ),  # of NaN
     (L.accuracy_is_one_class, "absent", both(FALLS, FALLS) | {"acc.eval": np.ones(60)}, {}),
     (L.accuracy_is_one_class, "cannot tell", both(FALLS, FALLS), {}),
     (L.eval_noisy, "seen", both(FALLS, 1.5 + 2 * np.exp(-T / 4) + 0.02 * np.sin(T * T * 0.37)), {}),

@@ -187,6 +187,13 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (O.experts_unbalanced, "cannot tell", {"loss.train": FADES}, {}),
     (O.accuracies_reversed, "seen", {"pref.acc": RIGHT}, {}),
     (O.accuracies_reversed, "absent", {"pref.acc": 0.9 * ONE}, {}),
+    (O.accuracies_reversed, "seen", {"other/val c_index": np.where(T < 50, 0.7, 0.1), "loss.train": FADES}, {}),
+    (
+        O.accuracies_reversed,
+        "cannot tell",
+        {"other/val c_index": np.where(T < 50, 0.7, 0.0), "loss.train": np.where(T < 50, FADES, np.nan)},
+        {},
+    ),
     (O.accuracies_reversed, "cannot tell", {"loss.train": FADES}, {}),
     (O.rewards_exactly_zero_loss_ln2, "seen", {"pref.margin": 0 * ONE, "loss.train": np.round(math.log(2) * ONE, 4)}, {}),
     (O.rewards_exactly_zero_loss_ln2, "absent", {"pref.margin": GROWS, "loss.train": FADES}, {}),
