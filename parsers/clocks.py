@@ -98,7 +98,13 @@ def settle(files: list[FileRead]) -> None:
     zones.align(files)
     for f in files:
         if f.source.clock == "relative" and "events" in f.batches:
-            f.batches["events"] = [zones.with_times(b, np.full(b.num_rows, np.nan)) for b in f.batches["events"]]
+            f.batches["events"] = [_without_moments(b) for b in f.batches["events"]]
+
+
+def _without_moments(b: pa.RecordBatch) -> pa.RecordBatch:
+    """Events whose times are no moments; signs of life keep them, for they tell how long their own file was silent."""
+    alive = np.array([kind == "alive" for kind in b["kind"].to_pylist()], bool)
+    return zones.with_times(b, np.where(alive, arrow.filled(b["time"], np.nan), np.nan))
 
 
 def _clock(f: FileRead) -> _Clock | None:

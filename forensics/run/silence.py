@@ -38,14 +38,16 @@ def silence(run: Run) -> tuple[float, float, str] | None:
     kind = {s.path: s.clock for s in run.sources}
     clock = np.array([_CLOCKS.index(kind.get(s, "")) for s in columns["sources"]])[columns["source"]]
     clock[~np.isfinite(time)] = -1
-    for mine, other in ((0, 1), (1, 0)):
+    for mine, other in ((0, 1), (1, 0), (2, 2)):
         stepped = np.flatnonzero((clock == mine) & columns["stepped"])
         if len(stepped) < 10:
             continue
         first, last = float(time[stepped].min()), float(time[stepped].max())
         beats = _beats(columns, stepped)
         one_zone = abs(_begin(run, _CLOCKS[other], time[clock == other]) - first) < NEAREST_ZONE / 2
-        lines = [(e["time"], e["text"], kind.get(e["source"], "")) for e in endings.events(run, *_SIGNS) if e["time"] is not None]
+        own = {columns["sources"][i] for i in np.unique(columns["source"][stepped])}  # a clock without a day is compared with itself alone
+        told = [e for e in endings.events(run, *_SIGNS) if e["time"] is not None and (kind.get(e["source"]) == "relative") == (mine == 2)]
+        lines = [(e["time"], e["text"], kind.get(e["source"], "")) for e in told if mine < 2 or e["source"] in own]
         signs = [(t, text) for t, text, c in lines if c == _CLOCKS[mine] or one_zone or not _may_be_zone(t - last)]
         alive = time[~columns["stepped"] & _watched(run, columns) & ((clock == mine) | (one_zone & (clock == other)))]
         signs += [(float(alive.max()), "the process was still watched and alive")] if len(alive) else []

@@ -321,3 +321,21 @@ def test_a_log_by_episodes_may_stop_within_its_last_distances_of_the_plan(tmp_pa
     folder = jsonl(tmp_path, [{"step": n, tag: 2 + n / 1e4} for n in steps])
     (folder / "config.json").write_text(json.dumps({"max_steps": 10900}))
     assert how_it_ended.ending(read(folder)).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("waits", "behind", "status"),
+    [
+        (range(60, 1300, 120), "", "hung"),
+        (range(10, 60, 20), "", "unknown"),
+        (range(60, 1300, 120), "[08:40:00] step 31 loss 1.2\n", "unknown"),
+    ],
+)
+def test_a_wait_that_goes_on_by_a_clock_without_a_day(waits: range, behind: str, status: str, tmp_path: Path) -> None:
+    def line(seconds: int, text: str) -> str:
+        return f"[08:{seconds // 60:02d}:{seconds % 60:02d}] {text}\n"
+
+    steps = "".join(line(6 * i, f"step {i} loss {3 / i + 1:.3f}") for i in range(1, 31))
+    lines = "".join(line(180 + s, "round 30: waiting, 7 of 8 updates received") for s in waits)
+    (tmp_path / "server.log").write_text(steps + lines + behind)
+    assert how_it_ended.ending(read(tmp_path)).status == status
