@@ -136,7 +136,8 @@ def _told_steps(run: Run) -> Iterator[Plan]:
     yield from _logged_totals(run)
     yield from _no_time_left(run)
     yield from _beside_steps(run)
-    for what in ("max_steps", *("environment_steps", "rollout_steps")[: reach.counts_environment_steps(run) * (1 + reach.rewarded(run))]):
+    of_environment = ["environment_steps", "rollout_steps"] if reach.rewarded(run) else ["environment_steps"]
+    for what in ["max_steps", *(of_environment if reach.counts_environment_steps(run) else [])]:
         slack = _PAST_ROUNDS if what != "max_steps" and reach.rewarded(run) else _PAST
         counts = ((_whole(s), s) for s in _of_launch(run, what))
         yield from (Plan(n, "step", f"the setting {s.key}", s.where, slack=slack) for n, s in counts if n is not None)

@@ -22,10 +22,8 @@ from parsers.tables import Run
 
 SOON = 20  # steps, or two logging intervals: as long as a spike that comes back fast may last (forensics.detectors.loss_spike)
 AROUND = 50  # values on either side: the error of a scatter is then a sixth of it
-ERRORS, CHANGED = (
-    3.0,
-    0.1,
-)  # statistical: standard errors; the step is told, so that chance moves one of three series in a change of 120; a tenth, below which nobody would call it another level
+ERRORS = 3.0  # statistical: standard errors; the step is told, so that chance moves one of three series in a change of 120
+CHANGED = 0.1  # unit: a tenth, below which nobody would call it another level
 LEAST = 10  # values on either side, as for a loss across a restart (forensics.detectors.resume_break)
 _RATE = lazy_re(
     r"(?i)(^|[._/])(lr|lr_max|lr0)($|[._/])|learning_?rate|(^|[._/])(min|max|base|peak|end|final)_lr|warm_?up|lr_?(scheduler|decay)"

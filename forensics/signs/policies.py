@@ -176,10 +176,10 @@ def reward_fell(s: Symptoms) -> Sign:
     best = int(np.argmax(blocks))
     drop, gain = float(blocks[best] - blocks[-1]), float(blocks[best] - blocks[0]) if best else abs(float(blocks[0]))
     text = f"The reward is {blocks[0]:.3g} at first, {blocks[best]:.3g} at its best and {blocks[-1]:.3g} at the end."
-    counts = float(
-        np.diff(np.unique(x)).min(initial=np.inf)
-    )  # rewards that are counted in ones: their median moves by a whole one, or not at all
-    if best >= 9 or drop < LOST * gain or drop <= max(NOISES * error, AT_LEAST * abs(blocks[best]), counts):
+    held, left = np.array_split(x, 10)[best], np.array_split(x, 10)[-1]
+    # of rewards in whole ones the median moves by one, or not at all; their means tell
+    chance = NOISES * math.sqrt(held.var() / len(held) + left.var() / len(left))
+    if best >= 9 or drop < LOST * gain or drop <= max(NOISES * error, AT_LEAST * abs(blocks[best])) or held.mean() - left.mean() <= chance:
         return absent(text)
     middle = float(blocks[best] - drop / 2)
     smooth = np.array([np.median(x[max(i - 2, 0) : i + 3]) for i in range(len(x))])

@@ -97,10 +97,11 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (P.rewards_scaled_up, "cannot tell", {"rl.reward": GROWS}, {}),
     (P.reward_fell, "seen", {"rl.reward": np.where(T < 60, GROWS, -3)}, {}),
     (P.reward_fell, "absent", {"rl.reward": GROWS}, {}),
+    (P.reward_fell, "seen", {"rl.reward": np.where(T < 60, T % 5 > 0, 0)}, {}),  # hits that are all lost
     (
         P.reward_fell,
         "absent",
-        {"rl.reward": np.where((T % 3 > 0) & (T < 60), 2.0, 1.0)},
+        {"rl.reward": 1.0 + np.where(T < 60, T % 3 > 0, T % 5 < 2)},
         {},
     ),  # counted in ones: a median moves by a whole one
     (P.reward_fell, "cannot tell", {"loss.train": FADES}, {}),
