@@ -36,10 +36,14 @@ from forensics.run import overflow_frames
 from forensics.run.endings import events
 from forensics.run.inputs import LOSSES, OBJECTIVE, RISING
 from forensics.run.series import Ints, Series, by_rank, parts, series
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 NEEDS = [f"{OBJECTIVE}|grad.norm"]
 CALM = 3.0  # the gradient norm before the event is calm below this many times its median; causes ask, no verdict hangs on it (docs/thresholds.md)
+
+
+_REPLACED = lazy_re(r"(?i)\bvalue encountered\. Reporting it as\b")  # ClearML
 
 
 @dataclass(frozen=True)
@@ -157,4 +161,6 @@ def _said(run: Run) -> Iterator[Finding]:
         title = f"Logged {'once' if len(lines) == 1 else f'{len(lines)} times'}: {quoted(first['text'])}"
         step, times = first["step"], (first["time"], lines[-1]["time"])
         facts = Facts("", step, len(lines), None, said=True)
-        yield evidence.found(facts, title, (step, lines[-1]["step"]), "warning", shown, *_frames(run), key=f"{step}-said", times=times)
+        # of a tracker that writes another number in its place: some metric was none, which one it does not say
+        severity = "info" if all(_REPLACED.search(e["text"]) for e in lines) else "warning"
+        yield evidence.found(facts, title, (step, lines[-1]["step"]), severity, shown, *_frames(run), key=f"{step}-said", times=times)

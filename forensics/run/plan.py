@@ -115,8 +115,7 @@ def unit(run: Run) -> str:
         beyond = last is not None and last > int(epoch.step.max()) + 1  # another file counts on, in steps
         return "epoch" if (apart == apart[0]).all() and abs(apart[0]) <= 1 and not beyond else "step"
     epochs = [s for s in _of_launch(run, "epochs") if (_whole(s) or 0) > 1]
-    counted = reach.distinct(run)
-    first = reach.first(run)
+    counted, first = reach.distinct(run), reach.first(run)
     alone = not any(_whole(s) for s in [*_of_launch(run, "max_steps"), *_of_launch(run, "environment_steps")])
     return "epoch" if alone and first in (0, 1) and any(_whole(s) == counted for s in epochs) else "step"
 
@@ -136,8 +135,8 @@ def _told_steps(run: Run) -> Iterator[Plan]:
     yield from _logged_totals(run)
     yield from _no_time_left(run)
     yield from _beside_steps(run)
-    of_environment = ["environment_steps", "rollout_steps"] if reach.rewarded(run) else ["environment_steps"]
-    for what in ["max_steps", *(of_environment if reach.counts_environment_steps(run) else [])]:
+    of_environment = ["environment_steps"] * reach.counts_environment_steps(run)
+    for what in ["max_steps", *of_environment, *(["rollout_steps"] if of_environment and reach.rewarded(run) else [])]:
         slack = _PAST_ROUNDS if what != "max_steps" and reach.rewarded(run) else _PAST
         counts = ((_whole(s), s) for s in _of_launch(run, what))
         yield from (Plan(n, "step", f"the setting {s.key}", s.where, slack=slack) for n, s in counts if n is not None)

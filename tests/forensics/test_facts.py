@@ -223,3 +223,15 @@ def test_a_bar_without_a_name_that_stands_where_the_epochs_do_tells_the_plan_unl
     lines = "".join(f"Epoch {i}: Validation Accuracy: {40 + i}.5%\n" for i in range(1, 32))
     (tmp_path / "train.log").write_text("\n".join([bar] * laps) + "\n" + lines)
     assert plan.planned_steps(read(tmp_path)) == planned
+
+
+@pytest.mark.parametrize(
+    ("line", "severity"),
+    [
+        ("clearml - INFO - NaN value encountered. Reporting it as '0.0'. Use clearml.Logger.set_reporting_nan_value", "info"),
+        ("WARNING: NaN value encountered in the loss of step 3", "warning"),
+    ],
+)
+def test_a_tracker_that_was_given_a_nan_of_some_metric(line: str, severity: str, tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("".join(f"step {i} loss {3 / i:.4f}\n" for i in range(1, 40)) + line + "\n")
+    assert [f.severity for f in nonfinite.detect(read(tmp_path))] == [severity]
