@@ -11,7 +11,8 @@ How it decides
     smoothed over 25 values has risen four times further than ever before in the run, by 15 standard errors, and
     keeps at least 40 % of that to the end (``forensics.spikes.trend``). The step it names is the first after the loss last
     stood near its best, or where the rise began. A loss that stands a quarter above its first level for a tenth of the run and
-    then comes back was divergence, too, until something (usually the falling rate) caught it: a warning.
+    then comes back was divergence, too, until something (usually the falling rate) caught it: a warning. And it fires at once where no value
+    comes below twice the very first one again, which no update had touched.
     Where the evaluation loss goes on falling to the end meanwhile, or the weight of a KL term lifts the loss, it is information.
     A loss that has fallen from value to value since its top, and lost half of its rise, is a spike that comes back.
     Where no loss was logged a score is judged, and the reward wherever it was, turned round: it has to lose half of what it had gained, too.
@@ -56,7 +57,7 @@ UNDONE = 0.05  # of all that the loss had fallen; not critical in the runs of do
 # statistical: values of the shortest level, whose median is off by half a sigma; in fewer than three levels of that, three make a median
 FEW, FEWEST = 5, 3
 HALF = 0.5  # unit: half of the rise; statistical: five values fall in order by chance once in 120
-TWICE = 2.0  # measured: 3 of 1,609 runs of the makers, all faulty, and 4 real ones, all diverged; at 1.25 two real ones that were well, too
+TWICE = 2.0  # measured: 3 of 1,173 made runs, all faulty, and 3 real ones, all diverged; at 1.25 two real ones that were well, too
 CLIMB, STRETCH = 1.25, 0.1  # measured: at 0.7 of CLIMB four of 107 healthy runs fire, at 1.4 none is lost; STRETCH: not critical
 
 

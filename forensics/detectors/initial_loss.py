@@ -7,10 +7,11 @@ How it decides
     An untrained classifier or language model guesses: its loss is ln(number of classes or tokens). It fires when the first values
     lie 30 % above that, where config names the number; else when the first of a steady fall lies above 12.5 nats, more than guessing
     among the largest vocabularies in use costs, and the loss falls to less than a third of it within the first quarter of the run
-    (a regression's loss, which has no such scale, is left alone unless it does) or is that of a token, with its perplexity beside it. Without a number of classes it is a warning only
-    where an accuracy, a perplexity or the unit shows that the loss is a mean of nats, or config sets large initial weights or a rate far above
-    what is usual with its optimizer: a sum over
-    a batch has no such bound, nor has the loss of a sequence in CTC, which begins at 17 to 30 in runs that are well.
+    (a regression's loss, which has no such scale, is left alone unless it does) or is that of a token, with its perplexity beside it.
+    A loss that climbs there from a lower first batch began well. Without a number of classes it is a warning only where an accuracy, a
+    perplexity or the unit shows that the loss is a mean of nats, or config sets large initial weights or a rate far above what is usual
+    with its optimizer: a sum over a batch has no such bound, nor has the loss of a sequence in CTC, which begins at 17 to 30 in runs
+    that are well.
 
 Cannot tell
     When the log begins in the middle of the run, or the loss is no cross entropy and config says nothing; where another term of the
@@ -35,7 +36,7 @@ from forensics.run import initial_weights, settings
 from forensics.run.evaluations import guessing, outcomes
 from forensics.run.first_evaluations import knows_another
 from forensics.run.inputs import needed, surviving
-from forensics.run.recipe import HIGH, recipe
+from forensics.run.recipe import FAR, recipe
 from forensics.run.robust import error_of_median, noise_by_steps
 from forensics.run.series import Floats, Series, names, parts, series
 from forensics.run.usual_rate import usual
@@ -150,7 +151,7 @@ def _begins_large(run: Run) -> bool:
 def _rate_far_too_high(run: Run) -> bool:
     """Whether the rate is so high that the updates of the first interval alone explain a loss of any height."""
     rate, known = recipe(run).rate, usual(run).high
-    return rate is not None and known is not None and rate >= 3 * HIGH * known
+    return rate is not None and known is not None and rate >= FAR * known
 
 
 def is_mean(run: Run, s: Series) -> bool:

@@ -31,6 +31,7 @@ LANGUAGE = (
 )
 ADAM_ATTENTION, WIDTH, ADAM, SGD = 3e-3, 64.0, 1e-3, 1e-1
 HIGH = 3.0  # a rate of so many times the usual is too high by itself
+FAR = 3 * HIGH  # and of so many far too high: it alone explains what comes of it
 
 
 @dataclass(frozen=True)

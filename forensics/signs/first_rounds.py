@@ -13,7 +13,7 @@ SUBJECT = "held_out"  # another half of it
 EFFECTS = {"held_out_known_at_once": "score.eval"}  # a symptom of its own, for which there is no detector
 
 FEW = 10  # bound: updates or trees; ten small trees rank by a few thresholds of a few features
-# measured: of 1,610 made and 206 real runs three begin so high, each with a feature that holds the target, or with rows in both sets
+# measured: of 1,284 made and 287 real runs three begin so high, all three trees with a feature that holds the target, or with rows in both sets
 SURE = 0.98
 _RANKING = lazy_re(r"\b(auc|auroc|roc auc|auprc|average precision|ndcg|c index|concordance)\b")
 

@@ -9,7 +9,7 @@ import numpy as np
 from forensics.detectors import plateau, warmup
 from forensics.run import rate_shape, reach, settings
 from forensics.run.plan import planned_steps
-from forensics.run.recipe import HIGH, of_width, recipe
+from forensics.run.recipe import FAR, HIGH, of_width, recipe
 from forensics.run.series import series
 from forensics.run.trouble import NONE, trouble
 from forensics.run.usual_rate import WIDEST, family, named, tuned, usual
@@ -24,12 +24,12 @@ NOT_LOGGED = "the learning rate was not logged"
 
 def rate_far_above_usual(s: Symptoms) -> Sign:
     """The peak rate is at least nine times what is usual for this kind of model, width and optimizer (forensics.run.recipe)."""
-    return _against_usual(s.run, 3 * HIGH, float("inf"))
+    return _against_usual(s.run, FAR, float("inf"))
 
 
 def rate_above_usual(s: Symptoms) -> Sign:
     """The peak rate is three to nine times what is usual for this kind of model, width and optimizer."""
-    return _against_usual(s.run, HIGH, 3 * HIGH)
+    return _against_usual(s.run, HIGH, FAR)
 
 
 def rate_ordinary(s: Symptoms) -> Sign:

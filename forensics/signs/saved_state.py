@@ -61,7 +61,8 @@ def optimizer_said_lost(s: Symptoms) -> Sign:
     resumed = endings.events(s.run, "resume")
     if len(s.run.attempts) < 2 and not resumed:
         return does_not_arise("the run was not restarted, so that no state was to be loaded.")
-    for e in (*endings.events(s.run, "optimizer_lost"), *(e for e in resumed if _lists_none(str(e["text"])))):
+    if said := [*endings.events(s.run, "optimizer_lost"), *(e for e in resumed if _lists_none(str(e["text"])))]:
+        e = said[0]
         where = s.run.where(e["source"], e["at"])
         return seen(f'The log says: "{str(e["text"]).strip()[:120]}".', where=where, first=e["step"], last=e["step"])
     for x in settings.every(s.run):

@@ -104,8 +104,10 @@ class Dicts:
         """The rows once the log is read: lines that were counted stand where their epochs say, if the bar came to its end, which is the last epoch
         that any line says. A log that a shell wrote gets what was printed in bunches, far from the bar. Epochs are rounded to two digits."""
         _, reached, total = self.bar
+        if len(self.epochs) < _BUNCH or not 1 < total == reached:
+            return rows
         last = max((value for _, _, tag, value, *_ in rows if tag == "epoch"), default=0.0)
-        if len(self.epochs) < _BUNCH or not 1 < total == reached or last <= 0:
+        if last <= 0:
             return rows
         exact = {place: epoch * total / last for place, epoch in self.epochs.items()}
         every = _distance(sorted({*exact.values()}))

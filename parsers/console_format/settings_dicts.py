@@ -7,12 +7,11 @@ of it that are ``'key': number`` by themselves.
 
 from __future__ import annotations
 
-import ast
 import json
 
 from parsers.console_format.grammars import is_measured
 from parsers.lazy_regex import lazy_re
-from parsers.records.json_values import flat
+from parsers.records.json_values import flat, literal
 
 _OPENS = lazy_re(r"\{\s*(?:['\"][\w./-]+['\"]\s*:|$)")
 _QUOTED = lazy_re(r"(?s)'(?:[^'\\]|\\(?:.|\Z))*+(?:'|\Z)|\"(?:[^\"\\]|\\(?:.|\Z))*+(?:\"|\Z)")  # an open one goes to the end
@@ -81,17 +80,6 @@ class SettingsDict:
 def _is_fraction(value: object) -> bool:
     """Whether a value is measured rather than set: a float, also in quotes, as newer transformers print them."""
     return isinstance(value, float) or (isinstance(value, str) and isinstance(_scalar(value), float))
-
-
-def literal(text: str) -> dict[str, object] | None:
-    """A dictionary as JSON or Python writes it; None where the text is none."""
-    for read in (json.loads, ast.literal_eval):
-        try:
-            value = read(text)
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            continue
-        return value if isinstance(value, dict) and all(isinstance(k, str) for k in value) else None
-    return None
 
 
 def _scalar(text: str) -> object:

@@ -21,7 +21,8 @@ class SplitColumns:
     def read(self, body: str) -> list[tuple[str, float]] | None:
         """What a row of the table measures, nothing for the line of its names; None for any other line."""
         if "|" not in body or len(body) > _LONGEST:
-            self._columns = [] if body.strip("-=+ \t") else self._columns
+            if self._columns and body.strip("-=+ \t"):
+                self._columns = []
             return None
         first, *cells = [c.strip() for c in body.strip().strip("|").split("|")]
         named = [_SPLITS.get(c.lower(), "") for c in cells]

@@ -79,7 +79,8 @@ def _summary(path: Path) -> Parsed:
     document, gaps = _document(path)
     yield from gaps
     rows, seen = Rows(), Counter[str]()
-    own = next((k for k in document if Axes().is_step(k) and _whole(key_values.as_number(document[k])) is not None), "_step")
+    axes = Axes()
+    own = next((k for k in document if axes.is_step(k) and _whole(key_values.as_number(document[k])) is not None), "_step")
     step, time = (key_values.as_number(document.get(k)) for k in (own, "_timestamp"))
     alone = not _has_history(path)
     where: dict[str, Any] = {"step": _whole(step) if alone else None, "time": time if isinstance(time, float) else None}

@@ -6,6 +6,7 @@ The names of steps, times, ranks and epochs are those of every format (:mod:`par
 from __future__ import annotations
 
 import ast
+import json
 import math
 from array import array
 from collections.abc import Iterator, Sequence
@@ -52,7 +53,7 @@ AXES = {"epoch", "batch_idx", "batch", "batch_id", "batch_size", "num_samples", 
 def flat(key: str, value: Any, joint: str = ".", depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Settings with their nested keys joined; lists and empty objects are values, and a dictionary in quotes is one (``str(optimizer.get_config())``)."""
     if isinstance(value, str) and value[:1] == "{" and value[-1:] == "}" and len(value) < _MOST_QUOTED:
-        value = _quoted(value)
+        value = literal(value) or value
     if isinstance(value, dict) and value and depth < 50:
         for k, v in value.items():
             yield from flat(f"{key}{joint}{k}" if key else str(k), v, joint, depth + 1)
@@ -60,12 +61,15 @@ def flat(key: str, value: Any, joint: str = ".", depth: int = 0) -> Iterator[tup
         yield key, value
 
 
-def _quoted(text: str) -> Any:
-    try:
-        value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return text
-    return value if isinstance(value, dict) and all(isinstance(k, str) for k in value) else text
+def literal(text: str) -> dict[str, Any] | None:
+    """A dictionary as JSON or Python writes it; None where the text is none."""
+    for read in (json.loads, ast.literal_eval):
+        try:
+            value = read(text)
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            continue
+        return value if isinstance(value, dict) and all(isinstance(k, str) for k in value) else None
+    return None
 
 
 def whole_column(column: Sequence[Any]) -> Ints | None:

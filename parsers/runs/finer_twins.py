@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 
@@ -24,30 +22,32 @@ def told(metrics: pa.Table, meanings: Meanings) -> Meanings:
     unknown = [at for at, m in meanings.items() if m.name.startswith("other/")]
     if len({path for path, _ in meanings}) < 2 or not unknown or len(unknown) > _MOST_TAGS or metrics.num_rows > _MOST_ROWS:
         return {}
+    (source, paths), (tag, tags) = arrow.codes(metrics["source"]), arrow.codes(metrics["tag"])
+    spans = dict(zip(paths, arrow.stretches(source, len(paths)), strict=True))  # each file's rows stand together
+    codes = {t: i for i, t in enumerate(tags)}
+    step, value, there = arrow.filled(metrics["step"], -1), arrow.values(metrics["value"]), arrow.present(metrics["step"])
     found: Meanings = {}
     for name in NAMES:
         known = [at for at, m in meanings.items() if m.name == name]
         if len(known) != 1:
             continue
-        twins = [at for at in unknown if at[0] != known[0][0]]
-        one, *others = _points(metrics, [known[0], *twins])
-        same = [at for at, points in zip(twins, others, strict=True) if _says_more(one, points)]
+        path, t = known[0]
+        first, last = spans[path]
+        rows = first + np.flatnonzero(there[first:last] & (tag[first:last] == codes[t]))
+        one, same = (step[rows], value[rows]), []
+        for other in sorted({p for p, _ in unknown} - {path}):
+            first, last = spans[other]
+            often = np.bincount(tag[first:last][there[first:last]], minlength=len(tags))
+            common = first + np.flatnonzero(there[first:last] & np.isin(step[first:last], one[0]))
+            for at in (at for at in unknown if at[0] == other and often[codes[at[1]]] >= _OFTENER * len(one[0])):
+                rows = common[tag[common] == codes[at[1]]]
+                same += [at] if _equal(one, (step[rows], value[rows])) else []
         if len(same) == 1:
             found[same[0]] = meanings[known[0]]
     return found
 
 
-def _points(metrics: pa.Table, wanted: list[tuple[str, str]]) -> Iterator[Points]:
-    (source, paths), (tag, tags) = arrow.codes(metrics["source"]), arrow.codes(metrics["tag"])
-    step, value, there = arrow.filled(metrics["step"], -1), arrow.values(metrics["value"]), arrow.present(metrics["step"])
-    for path, t in wanted:
-        rows = np.flatnonzero(there & (source == paths.index(path)) & (tag == tags.index(t)))
-        yield step[rows], value[rows]
-
-
-def _says_more(one: Points, other: Points) -> bool:
-    if len(other[0]) < _OFTENER * len(one[0]):
-        return False
+def _equal(one: Points, other: Points) -> bool:
     steps, i, j = np.intersect1d(one[0], other[0], return_indices=True)
     if len(steps) < max(_LEAST, _ALL * len(np.unique(one[0]))) or min(len(np.unique(one[1][i])), len(np.unique(other[1][j]))) < _DISTINCT:
         return False

@@ -79,8 +79,8 @@ def _sketch(unit: Unit) -> copy_prefilter.Sketch:
     times: list[float] = []
     for keys, code, step, value, time in _columns(unit):
         # what is told once says nothing of where its file begins: Lightning writes hp_metric at step 0 of each launch
-        again = (np.bincount(code, minlength=len(keys)) > 1).take(code)
-        course = step[again] if again.any() else step
+        often = np.bincount(code, minlength=len(keys))
+        course = step[(often > 1).take(code)] if (often == 1).any() and (often > 1).any() else step
         steps += [int(course.min()), int(course.max())] if len(course) else []
         every += [float(np.median(np.diff(some)))] if len(some := np.unique(course[:_SOME])) > 1 else []
         time = time[time >= DATED]

@@ -9,7 +9,7 @@ result or a place in the run, as samples and reports have them.
 from __future__ import annotations
 
 from parsers.lazy_regex import lazy_re
-from parsers.records.json_values import flat
+from parsers.records.json_values import flat, literal
 
 Pair = tuple[str, object]
 
@@ -61,8 +61,6 @@ def _pairs(text: str) -> tuple[list[Pair], int]:
 
 
 def _of_dict(text: str) -> tuple[list[Pair], int]:
-    from parsers.console_format.settings_dicts import literal
-
     document = literal(text)
     return ([], 1) if document is None else (list(flat("", document)), 0)
 

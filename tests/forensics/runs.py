@@ -64,3 +64,15 @@ def top(document: dict[str, Any]) -> dict[str, Any]:
     best = document["hypotheses"][0]
     assert isinstance(best, dict)
     return best
+
+
+def console(folder: Path, last: str = "", steps: int = 97) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "train.log").write_text("".join(f"step {i}: loss {2 - i / 200:.4f} lr 1.0e-3\n" for i in range(steps)) + last)
+    return folder
+
+
+def jsonl(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    return folder
