@@ -30,8 +30,7 @@ def held_out_known_at_once(s: Symptoms) -> Sign:
     if plan.unit(s.run) == "epoch" or plan.counts_epochs(s.run) or not early:
         return does_not_arise(f"the first evaluation came after more than {FEW} updates.")
     c = max(early, key=lambda c: float(c.value[0]))
-    text = f"{c.tag} is {c.value[0]:.4g} at the first evaluation, at step {c.step[0]}, and {c.value.max():.4g} at its best"
-    where = c.logged.place(s.run, 0)
+    text, where = f"{c.tag} is {c.value[0]:.4g} by step {c.step[0]}, at the first evaluation", c.logged.place(s.run, 0)
     if c.value[0] < SURE:
         return absent(f"{text}.", where=where)
-    return seen(f"{text}: so little training teaches no ranking.", where=where, first=int(c.step[0]))
+    return seen(f"{text}, which is more than so little training can teach.", where=where, first=int(c.step[0]))

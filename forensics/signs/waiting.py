@@ -6,7 +6,9 @@ from forensics.detectors import ending as symptom
 from forensics.detectors import stall
 from forensics.run import connections, hang_ranks, how_it_ended, ranks, settings, silence
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.lazy_regex import lazy_re
 
+_WAITS = lazy_re(r"(?i)\bwait(?:s|ing)?\b|\bstill (?:in|inside|blocked)\b")
 WAITING = ("hang", "exception", "signal", "unknown", "cut", "running")  # ends that a process which waits may have
 
 
@@ -37,6 +39,8 @@ def collective_timed_out(s: Symptoms) -> Sign:
     if settings.number(run, "world_size") == 1:
         return absent("One process ran alone, which waits for no other.", where=_world(s))
     e = how_it_ended.ending(run)
+    if e.kind == "hang" and _WAITS.search(e.says):
+        return seen(f'The last that the log says is "{e.says}".', where=e.where, first=e.step, last=e.step)
     if e.kind in ("unknown", "cut"):
         return cannot_tell("no line says how the run ended.")
     return absent(f"No line speaks of processes that wait. {symptom.sentence(e)}", where=e.where)

@@ -69,3 +69,14 @@ def test_silence(tmp_path: Path) -> None:
         goes_on = looked("steps_go_on_after_silence", folder)
         assert goes_on.state == (ABSENT if name == "hung" else passing), goes_on
     assert looked("silence_before_end", tmp_path / "hung").numbers["minutes"] == 65
+
+
+@pytest.mark.parametrize(("text", "state"), [("round 30: waiting, 7 of 8 updates received", SEEN), ("pid 4242 is alive", ABSENT)])
+def test_a_wait_that_the_last_line_tells(text: str, state: str, tmp_path: Path) -> None:
+    def line(seconds: int, said: str) -> str:
+        return f"[08:{seconds // 60:02d}:{seconds % 60:02d}] {said}\n"
+
+    steps = "".join(line(6 * i, f"step {i} loss {loss(i):.3f}") for i in range(1, 31))
+    (tmp_path / "server.log").write_text(steps + "".join(line(180 + s, text) for s in range(60, 1300, 120)))
+    found = looked("collective_timed_out", tmp_path)
+    assert found.state == state and text in found.text, found
