@@ -166,8 +166,10 @@ def dask_of(processes: list[subprocess.Popen[str]], folder: Path, *environments:
     for n, env in enumerate(environments):
         (elsewhere := folder / f"worker{n}").mkdir()
         start(processes, *worker, cwd=elsewhere, **env)
-    until(file.exists, scheduler)
-    address = json.loads(file.read_text())["address"]
+    written = until(
+        lambda: file.exists() and (text := file.read_text()).endswith("\n}") and text, scheduler
+    )  # it is there before its content
+    address = json.loads(written)["address"]
     with distributed.Client(address, set_as_default=False) as client:
         client.wait_for_workers(len(environments))
     return scheduler, {"DASK_SCHEDULER_ADDRESS": address}
