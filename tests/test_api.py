@@ -59,6 +59,19 @@ def test_an_audit_writes_its_table_and_its_history_without_one(tmp_path: Path) -
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
+def test_nor_does_a_worker_of_it_need_one(tmp_path: Path) -> None:
+    """What a new process imports is paid by each worker before its first run."""
+    code = (
+        "import os, sys\n"
+        "from forensics.audits import discover, one_place\n"
+        "job = one_place.Job(sys.argv[2], sys.argv[2], 60.0, os.getpid(), os.getcwd())\n"
+        "assert all(one_place.do(place, job) for place in discover.survey([sys.argv[1]], sys.argv[2]).places)\n"
+        "print([m for m in ('pandas', 'polars', 'asyncio', 'joblib') if m in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, str(SPIKE), str(tmp_path)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
 @pytest.mark.parametrize(
     "rows", [["step,loss", "1,2.5", "2,1.5"], ["step,loss", *["7,2.5"] * 12]], ids=["a copy", "a step that never moves"]
 )

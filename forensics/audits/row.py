@@ -22,9 +22,9 @@ from forensics.case import Case, jsonable
 from forensics.findings import GRAVE
 from forensics.guards import over_runs
 from forensics.run import recipe, settings
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import median, robust_sigma
 from forensics.run.series import Series, series
-from parsers import secrets
+from parsers import arrow, secrets
 from parsers.tables import DATED, Run
 
 CURVE, GROWTH, FIRST = 32, 1.3, 12  # points of the small curve; of the hashes: distance and first
@@ -153,7 +153,7 @@ def last_level(s: Series | None) -> list[float] | None:
     if not np.isfinite(last).any():
         return [math.nan, math.nan]
     last = last[np.isfinite(last)]
-    middle = float(np.median(last))
+    middle = median(last)
     return [middle, 1.25 * robust_sigma(last, middle) / math.sqrt(len(last))]
 
 
@@ -225,6 +225,6 @@ def _times(run: Run) -> list[float] | None:
     time = run.tables["metrics"]["time"]
     if not len(time) or time.null_count == len(time):
         return None
-    x = time.to_numpy(zero_copy_only=False)
-    x = x[x >= DATED]
+    known, x = arrow.valid(time), arrow.values(time)  # pyarrow's own would import pandas
+    x = x[(x >= DATED) & (True if known is None else known)]
     return [float(x.min()), float(x.max())] if len(x) else None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from forensics.run.robust import median
 from forensics.run.series import Series, names, series
 from parsers import arrow
 from parsers.lazy_regex import lazy_re
@@ -118,7 +119,7 @@ def _by_epochs(run: Run) -> BatchChange | None:
     if len(moves) != 1:
         return None
     i = int(moves[0]) + 1
-    before, after = float(np.median(ends_short[:i])), float(np.median(ends_short[i:]))
+    before, after = median(ends_short[:i]), median(ends_short[i:])
     if min(i, len(ends_short) - i) < EPOCHS or max(before, after) < FACTOR * min(before, after):
         return None
     return BatchChange(int(step[rows[i]]), before, after, of_epoch=True)

@@ -25,7 +25,7 @@ from forensics.case_parts import headline
 from forensics.causes.files import outcome_weights
 from forensics.errors import ForensicsError
 from forensics.run import settings
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import median, robust_sigma
 from parsers.records import data_sets
 from parsers.records.data_sets import DataSet, Row
 from parsers.tables import Run
@@ -163,7 +163,7 @@ def _column(rows: Measures, key: str) -> NDArray[np.float64]:
 
 def _outside(x: NDArray[np.float64], y: NDArray[np.float64], least: float) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """(which of x stand out among y, how far in robust standard deviations)."""
-    middle = float(np.median(y))
+    middle = median(y)
     spread = max(robust_sigma(y, middle), 1e-3 * max(abs(middle), 1e-3))
     far = np.abs(x - middle) / spread
     margin = BEYOND * max(1.0, len(x) * MANY / len(y))  # more samples have wilder extremes

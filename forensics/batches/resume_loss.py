@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.batches.resume_data import BY_LOSS, Change, moved
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import median, robust_sigma
 from forensics.run.series import Series
 from forensics.spikes import excursions, medians
 
@@ -245,6 +245,6 @@ def dip(s: Series, attempt: int) -> Dip | None:
 
 def _over(x: Floats, usual: NDArray[np.bool_]) -> Floats:
     """How many robust standard deviations x lies above the median of its usual values."""
-    middle = float(np.median(x[usual])) if usual.any() else 0.0
+    middle = median(x[usual]) if usual.any() else 0.0
     spread = robust_sigma(x[usual], middle) if usual.any() else 0.0
     return (x - middle) / spread if spread > 0 else np.full(len(x), -np.inf)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from forensics.batches.sample_stats import LABELS, MASK, MASKS, fingerprint, tokens_of
+from forensics.run.robust import median
 from parsers.records.data_sets import DataSet, Row
 
 ROWS, LEAST = 512, 20  # unit: rows that are looked at, as many as suspects are compared with; fewer than twenty have no habit
@@ -110,7 +111,7 @@ def _agreement(pairs: list[tuple[NDArray[np.int64], NDArray[np.int64]]], shift: 
         counts = b != MASK
         if counts.any():
             shares.append(float((a == b)[counts].mean()))
-    return float(np.median(shares)) if shares else 0.0
+    return median(shares) if shares else 0.0
 
 
 def _padding(rows: list[tuple[Row, NDArray[np.int64]]]) -> list[str]:

@@ -26,6 +26,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.run import trained_before
 from forensics.run.evaluations import guessing
+from forensics.run.robust import median
 from forensics.run.series import Floats, Series, parts, series
 from parsers.tables import Run
 
@@ -104,7 +105,7 @@ def _values(s: Series, grows: bool) -> Floats:
 
 def _levels(x: Floats) -> tuple[float, float]:
     """Medians of the first values and of the last tenth."""
-    return float(np.median(x[:5])), float(np.median(x[-max(len(x) // 10, 3) :]))
+    return median(x[:5]), median(x[-max(len(x) // 10, 3) :])
 
 
 def _untrained(run: Run) -> bool:

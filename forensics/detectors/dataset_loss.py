@@ -36,7 +36,7 @@ from forensics.run import trained_before
 from forensics.run.evaluations import guessing
 from forensics.run.first_evaluations import with_first
 from forensics.run.inputs import surviving
-from forensics.run.robust import error_of_median
+from forensics.run.robust import error_of_median, median
 from forensics.run.series import Series, parts, series
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
@@ -102,7 +102,7 @@ def _sets(run: Run, name: str) -> list[Set]:
 def _same(a: Set, b: Set) -> bool:
     """Is the logarithm of a perplexity this loss?"""
     _, i, j = np.intersect1d(a.series.step[a.rows], b.series.step[b.rows], return_indices=True)
-    return len(i) == 0 or float(np.median(np.abs(a.cost[i] - b.cost[j]))) <= PRINTED * float(np.median(np.abs(b.cost[j])))
+    return len(i) == 0 or median(np.abs(a.cost[i] - b.cost[j])) <= PRINTED * median(np.abs(b.cost[j]))
 
 
 def detect(run: Run) -> Iterator[Finding]:
@@ -113,20 +113,18 @@ def detect(run: Run) -> Iterator[Finding]:
             continue
         judged = True
         for i, (s, rows, x) in enumerate(sets):
-            best, end = int(np.argmin(x)), float(np.median(x[-BACK:]))
+            best, end = int(np.argmin(x)), median(x[-BACK:])
             noise = noise_of(x)
             rise = end - float(x[best])
             if len(x) - 1 - best < BACK or rise < max(RISE * abs(x[best]), NOISES * noise):
                 continue
             changes = [_change(o, int(s.step[rows[best]])) for j, o in enumerate(sets) if j != i]
             others = [c for c in changes if c is not None]
-            if not others or float(np.median(others)) >= 0:
+            if not others or median(others) >= 0:
                 continue
             first, last = int(s.step[rows[best]]), int(s.step[rows[-1]])
-            way, high, low = "rises" if sign > 0 else "falls", s.value[rows[best]], float(np.median(s.value[rows[-BACK:]]))
-            title = (
-                f"{s.tag} {way} from {high:.4g} at step {first} to {low:.4g} while {_told(len(others))} by {-float(np.median(others)):.1%}"
-            )
+            way, high, low = "rises" if sign > 0 else "falls", s.value[rows[best]], median(s.value[rows[-BACK:]])
+            title = f"{s.tag} {way} from {high:.4g} at step {first} to {low:.4g} while {_told(len(others))} by {-median(others):.1%}"
             table = [
                 [o.tag, *(float(f"{v:.4g}") for v in (o.value[r[0]], o.value[r[np.argmin(cost)]], o.value[r[-1]]))]
                 for o, r, cost in sets[:20]

@@ -38,7 +38,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.evaluations import improves_after
 from forensics.run.inputs import LOST, OBJECTIVE, finite_objective
-from forensics.run.robust import SIGMA, error_of_median
+from forensics.run.robust import SIGMA, error_of_median, median
 from forensics.run.series import Series
 from forensics.spikes import excursions, medians
 from forensics.spikes.trend import IN_ORDER, ORDERED, falls_in_order, turn
@@ -99,12 +99,12 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     row = rows[at]
     start, last = int(s.step[row]), int(s.step[rows[-1]])
-    low, end = float(np.median(x[max(best - width + 1, 0) : best + 1])), float(np.median(x[-width:]))
+    low, end = median(x[max(best - width + 1, 0) : best + 1]), median(x[-width:])
     if end <= low or (s.rises and end - low < LOST * _gained(x, low)):
         return
     how = f"{end / low - 1:.0%} above" if abs(end) < 100 * abs(low) else f"{end / low:.2g} times" if low else "above"
     half = x[(at + len(x)) // 2 :][:width]
-    moves = "drifts up to" if end >= float(np.median(half)) else "stays up: it ends at"
+    moves = "drifts up to" if end >= median(half) else "stays up: it ends at"
     title = f"From step {start} the loss {moves} {end:.4g}, {how} its best level of {low:.4g}"
     if s.rises:
         title = f"From step {start} {s.tag} falls to {-end:.4g}, below its best level of {-low:.4g}"
@@ -145,7 +145,7 @@ def _recovers(y: excursions.Floats, best: float) -> bool:
 
 def _gained(x: excursions.Floats, low: float) -> float:
     """What an objective had gained at its best; of one that gained nothing, the level that it began with."""
-    first = float(np.median(x[:FEW]))
+    first = median(x[:FEW])
     return first - low if first - low > RISE * abs(first) else abs(first)
 
 
@@ -196,7 +196,7 @@ def _undone(y: excursions.Floats, width: int, best: float) -> float:
 def _left_at_once(run: Run, s: Series, rows: excursions.Ints) -> Finding:
     """A loss that the first updates drove up for good: levels, which are medians, hide the one value before them."""
     x, step = s.value[rows], s.step[rows]
-    first, final, low = float(x[0]), float(np.median(x[-FEW:])), float(x[1:].min())
+    first, final, low = float(x[0]), median(x[-FEW:]), float(x[1:].min())
     title = f"The loss leaves its first value of {first:.4g} at once: it never comes below {low:.4g} again, and ends at {final:.4g}"
     facts = Facts(int(step[1]), first, final, rise=final / first - 1, best_step=int(step[0]), first=first)
     band = [{"from": int(step[1]), "to": int(step[-1]), "kind": "non_recovering"}]
@@ -207,7 +207,7 @@ def _left_at_once(run: Run, s: Series, rows: excursions.Ints) -> Finding:
 def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding]:
     """A loss that stood far above its first level for a tenth of the run, though it came back in the end."""
     x = s.value[rows]
-    first = float(np.median(x[:3]))
+    first = median(x[:3])
     high = np.flatnonzero(medians.rolling_median(x, FEW) > CLIMB * first)
     # of one stretch: data in one order come back to it again and again
     high = max(np.split(high, np.flatnonzero(np.diff(high) > FEW) + 1), key=len)
@@ -218,7 +218,7 @@ def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding
     side = "below" if s.rises else "above"
     moves = f"{s.tag} falls from {-first:.4g} to {-top:.4g}" if s.rises else f"Loss climbs from {first:.4g} to {top:.4g}"
     title = f"{moves}: it stays {side} its first level for {len(high)} values, until step {last}"
-    final, begin = float(np.median(x[-LEVEL:])), int(s.step[rows[0]])
+    final, begin = median(x[-LEVEL:]), int(s.step[rows[0]])
     level = s.logged(first)
     facts = Facts(start, level, s.logged(final), rise=top / first - 1, best_step=begin, first=level, above_first=len(high))
     band = [{"from": start, "to": last, "kind": "slow"}]

@@ -34,11 +34,11 @@ from forensics.errors import CannotTell
 from forensics.run.announced import announced
 from forensics.run.evaluations import shares
 from forensics.run.inputs import surviving
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import median, robust_sigma
 from forensics.run.scores import scores
 from forensics.run.series import Series, series
 from forensics.spikes.excursions import SEEN
-from forensics.spikes.visible import MARGIN
+from forensics.spikes.visible import MARGIN, PLACES
 from parsers.tables import Run
 
 NEEDS: list[str] = []
@@ -173,7 +173,7 @@ def _rate_falls(run: Run, first: int, last: int) -> bool:
 
 def _log(x: np.ndarray) -> float:
     """Log of the median; NaN where it has none."""
-    middle = float(np.median(x))
+    middle = median(x)
     return float(np.log(middle)) if middle > 0 else float("nan")
 
 
@@ -190,7 +190,8 @@ def smallest_effect(run: Run) -> str:
         y, logs = _scaled(s.value[surviving(s)], hits=hits)
         change = np.diff(y)
         change = -change if hits else change
-        either = [max(_usual(change, i, worse=True), _usual(change, i, worse=False)) for i in range(1, len(change))]
+        places = np.unique(np.linspace(1, len(change) - 1, PLACES).astype(int)).tolist() if len(change) > 1 else []
+        either = [max(_usual(change, i, worse=True), _usual(change, i, worse=False)) for i in places]
         usual = np.percentile(either, 100 * SEEN)
         falls = float(np.percentile(np.abs(change), 75))  # a loss that falls takes from a step up what it falls from one to the next
         size = float(max(TIMES * usual, SHARE) + MARGIN * usual) + falls

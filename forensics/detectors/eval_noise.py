@@ -28,7 +28,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.inputs import surviving
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import median, robust_sigma
 from forensics.run.series import Floats, Series, series
 from forensics.spikes.excursions import SEEN
 from parsers.tables import Run
@@ -64,7 +64,7 @@ def detect(run: Run) -> Iterator[Finding]:
     tail = x[-third:]
     late = sign * float(np.median(tail[: third // 2]) - np.median(tail[-(third // 2) :]))
     error = ERRORS * noise * float(np.sqrt(2 / max(third // 2, 1)))
-    level = abs(float(np.median(tail)))
+    level = abs(median(tail))
     if early <= max(error, SHARE * level) or abs(late) >= max(error, SHARE * level):
         return
     if error > TELLING * early:

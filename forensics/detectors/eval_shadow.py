@@ -33,6 +33,7 @@ from forensics.run import settings
 from forensics.run.evaluations import first_pass
 from forensics.run.inputs import needed
 from forensics.run.last_errors import LAST_ONES, last_errors, squared
+from forensics.run.robust import median
 from forensics.run.series import Series, parts, series
 from forensics.run.usable_values import first_level
 from parsers.tables import Run
@@ -113,7 +114,7 @@ def _regularized(run: Run) -> bool:
 
 def _other_evaluation(run: Run, held: Series, rows: np.ndarray) -> Finding | None:
     """A last evaluation on other data that ends at least five times as high as the one used along the way."""
-    mine = float(np.median(held.value[rows[-3:]])) if len(rows) else 0.0
+    mine = median(held.value[rows[-3:]]) if len(rows) else 0.0
     if not len(rows) or mine >= float(held.value[rows[0]]):
         return None  # nothing was learnt that another evaluation could show to be memory
     for s in (*parts(run, "loss.eval"), *last_errors(run, held)):
@@ -133,4 +134,4 @@ def _other_evaluation(run: Run, held: Series, rows: np.ndarray) -> Finding | Non
 def _level(value: np.ndarray, step: np.ndarray, at: int) -> float:
     """Median of the training loss over the (at most 15) values up to a step."""
     before = value[(step <= at) & np.isfinite(value)]
-    return float(np.median(before[-max(min(15, len(value) // 10), 1) :])) if len(before) else float("nan")
+    return median(before[-max(min(15, len(value) // 10), 1) :]) if len(before) else float("nan")

@@ -26,6 +26,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Evidence, Finding
 from forensics.run.inputs import needed
+from forensics.run.robust import median
 from forensics.run.series import parts, series
 from forensics.spikes import excursions, plain_rule
 from parsers.tables import Run
@@ -86,7 +87,7 @@ def _layers(run: Run, start: int, peak: int) -> list[list[Any]]:
     rows = []
     for s in parts(run, "grad.norm_layer"):
         before, inside = s.value[s.usable & (s.step < start)][-BEFORE:], s.value[s.usable & (s.step >= start) & (s.step <= peak)]
-        usual = float(np.median(before)) if len(before) >= LEAST_BEFORE else 0.0
+        usual = median(before) if len(before) >= LEAST_BEFORE else 0.0
         if usual > 0 and len(inside):
             rows.append([s.tag, float(f"{usual:.3g}"), float(f"{inside.max():.3g}"), float(f"{inside.max() / usual:.3g}")])
     return sorted(rows, key=lambda r: -r[3]) if len(rows) > 1 else []

@@ -37,7 +37,7 @@ from forensics.run.evaluations import guessing, outcomes
 from forensics.run.first_evaluations import knows_another
 from forensics.run.inputs import needed, surviving
 from forensics.run.recipe import FAR, recipe
-from forensics.run.robust import error_of_median, noise_by_steps
+from forensics.run.robust import error_of_median, median, noise_by_steps
 from forensics.run.series import Floats, Series, names, parts, series
 from forensics.run.usual_rate import usual
 from forensics.spikes.visible import MARGIN
@@ -89,7 +89,7 @@ def detect(run: Run) -> Iterator[Finding]:
         raise CannotTell(f"the unit of {s.tag} is unknown, and what guessing costs in it")
     if len(rows) < (FIRST if chance else LEAST):
         raise CannotTell("the log holds too few of the first steps")
-    first = float(x[0]) if not chance and x[0] > x[1] > x[2] else float(np.median(x[:FIRST]))  # rows may lie many steps apart
+    first = float(x[0]) if not chance and x[0] > x[1] > x[2] else median(x[:FIRST])  # rows may lie many steps apart
     bound = ABOVE * chance if chance else LARGEST
     if first < 1.0 or first <= bound or not (chance or _quarter(x) < FALLS * first or of_a_token(run, s)):
         return
@@ -137,7 +137,7 @@ def _of_sequences(run: Run) -> str:
 
 def _quarter(x: Floats) -> float:
     """The level that the loss has reached in a quarter of the run."""
-    return float(np.median(x[FIRST : max(len(x) // 4, 10)][-LEAST:]))
+    return median(x[FIRST : max(len(x) // 4, 10)][-LEAST:])
 
 
 def _begins_large(run: Run) -> bool:

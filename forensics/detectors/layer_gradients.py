@@ -29,6 +29,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import weight_norms
 from forensics.run.idle_units import shares_zero
+from forensics.run.robust import median
 from forensics.run.series import Series, names, parts, series
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
@@ -58,7 +59,7 @@ def detect(run: Run) -> Iterator[Finding]:
     if not grads and not weights and not shares:
         raise CannotTell("neither norms by layer nor shares of dead units were logged")
     yield from _dead(run, shares)
-    usual = {s.tag: float(np.median(s.value[np.isfinite(s.value)])) for s in grads if np.isfinite(s.value).any()}
+    usual = {s.tag: median(s.value[np.isfinite(s.value)]) for s in grads if np.isfinite(s.value).any()}
     zero = sorted(t for t, v in usual.items() if v == 0)
     still = sorted(s.tag for s in weights if weight_norms.still(s))
     moving = any(v > 0 for v in usual.values()) or any(np.ptp(s.value) > 0 for s in weights)
@@ -87,9 +88,9 @@ def shares_dead(run: Run) -> list[Series]:
 
 def _dead(run: Run, shares: list[Series]) -> Iterator[Finding]:
     for s in shares:
-        if float(np.median(s.value)) >= DEAD and s.value.max() <= 1.0:
+        if median(s.value) >= DEAD and s.value.max() <= 1.0:
             title = f"{np.median(s.value):.0%} of the units are dead or saturated ({s.tag})"
             shown = evidence.window(s, int(s.step[0]), int(s.step[-1]), title=s.tag, where=s.place(run, 0), margin=0)
-            facts, steps = Facts([], [], dead=float(np.median(s.value))), (int(s.step[0]), int(s.step[-1]))
+            facts, steps = Facts([], [], dead=median(s.value)), (int(s.step[0]), int(s.step[-1]))
             yield evidence.found(facts, title, steps, "warning", shown, key="dead", times=(s.clock(0), None))
             return

@@ -33,7 +33,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.run.inputs import finite_loss, loss_of
 from forensics.run.once import once
-from forensics.run.robust import error_of_median, robust_sigma
+from forensics.run.robust import error_of_median, median, robust_sigma
 from forensics.run.series import Series
 from forensics.spikes import excursions, jumps, medians
 from forensics.spikes.trend import without
@@ -128,10 +128,13 @@ def _is_found(fit: Fit, at: int, size: float) -> bool:
     """Whether a step of the size would be found at an index; it widens what is usual, too."""
     step, error, _, width, _ = fit
     first, last = max(at - 2 * width, 0), min(at, len(step))
+    lift, here = size * _response(width)[first - (at - 2 * width) :][: last - first], min(at - width, len(step) - 1)
+    top = float(step[here] + lift[here - first])
+    if top < max(ERRORS * error, np.log1p(LEAST)):
+        return False
     planted = step.copy()
-    planted[first:last] += size * _response(width)[first - (at - 2 * width) :][: last - first]
-    usual = robust_sigma(planted[:: max(len(planted) // ENOUGH, 1)])
-    return bool(planted[min(at - width, len(step) - 1)] >= max(ERRORS * error, USUAL * usual, np.log1p(LEAST)))
+    planted[first:last] += lift
+    return top >= USUAL * robust_sigma(planted[:: max(len(planted) // ENOUGH, 1)])
 
 
 @cache
@@ -167,8 +170,8 @@ def short_shifts(x: excursions.Floats) -> list[Shift]:
     found: list[Shift] = []
     for j in jumps.jumps(y) if logs else []:
         after = y[j.at :]
-        size = float(np.median(after[: jumps.BEFORE])) - j.level
-        lasting = float(np.median(after)) - j.level
+        size = median(after[: jumps.BEFORE]) - j.level
+        lasting = median(after) - j.level
         flat = float(medians.rolling_median(after, jumps.BEFORE).min()) > j.level + STAYS * lasting
         if flat and float(after.max()) - j.level <= lasting / STAYS:
             found.append(Shift(j.at, size, 2**0.5 * error_of_median(j.sigma, jumps.BEFORE)))  # of a difference of two medians
@@ -214,8 +217,8 @@ def _finding(run: Run, s: Series, rows: excursions.Ints, f: Shift, total: int) -
     step, ratio = int(s.step[row]), float(np.expm1(f.size))
     low, high = float(np.expm1(f.size - 1.96 * f.error)), float(np.expm1(f.size + 1.96 * f.error))
     rest = s.value[rows[f.at :]]
-    before = float(np.median(s.value[rows[max(f.at - LEVELS, 0) : f.at]]))
-    stays = float(np.median(rest[-LEVELS:])) > before
+    before = median(s.value[rows[max(f.at - LEVELS, 0) : f.at]])
+    stays = median(rest[-LEVELS:]) > before
     way = "up" if ratio > 0 else "down"
     title = f"Loss steps {way} by {abs(ratio):.1%} at step {step} (95 % interval {low:+.1%} to {high:+.1%})"
     facts = Facts(step, ratio, low, high, ratio > 0, stays, before, total)

@@ -39,6 +39,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import meter_dips, settings
 from forensics.run.endings import events
+from forensics.run.robust import median
 from forensics.run.series import Series, series
 from forensics.spikes import excursions, nan_filter_rows
 from parsers.tables import Run
@@ -114,7 +115,7 @@ def smallest_effect(run: Run) -> str:
 def _filtered(run: Run, s: Series) -> Iterator[Finding]:
     for row, match in nan_filter_rows.rows_made(run, s).items():
         step, value = int(s.step[row]), float(s.value[row])
-        level = float(np.median(s.value[max(row - excursions.LEVEL, 0) : row]))
+        level = median(s.value[max(row - excursions.LEVEL, 0) : row])
         a = int(settings.number(run, "accumulation") or 1)
         count = "how many micro-batches were NaN cannot be told"
         if match is not None:

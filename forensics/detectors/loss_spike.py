@@ -44,6 +44,7 @@ from forensics.run.evaluations import improves_after
 from forensics.run.inputs import ANY_LOSS, loss_of
 from forensics.run.once import once
 from forensics.run.plan import planned_steps
+from forensics.run.robust import median
 from forensics.run.series import Series, series
 from forensics.spikes import excursions, jumps, measurements, nan_filter_rows, throughout
 from forensics.spikes.classes import Spike, judge
@@ -139,7 +140,7 @@ def _rate_stays(run: Run, step: int, attempt: int) -> bool:
     before, after = lr.value[mine & (lr.step < step)][-5:], lr.value[mine & (lr.step >= step)][:5]
     if len(before) < 5 or len(after) < 5:
         return False
-    a, b = float(np.median(before)), float(np.median(after))
+    a, b = median(before), median(after)
     return min(a, b) > 0 and max(a, b) < SAME_RATE * min(a, b)
 
 
@@ -204,9 +205,9 @@ def _falls_at(step: Any, y: excursions.Floats, e: excursions.Excursion) -> int |
     if len(x) < least + 3:
         return None
     last = least + int(np.argmax(x[least - 1 : -3] - x[least:-2]))
-    high = float(np.median(x[:last]))
+    high = median(x[:last])
     flat = high > 0 and float((np.abs(x[:last] - high) < high / 3).mean()) >= FLAT
-    over = flat and x[last] < 0.5 * high and float(np.median(x[last : last + STRETCH])) < 0.5 * high
+    over = flat and x[last] < 0.5 * high and median(x[last : last + STRETCH]) < 0.5 * high
     return int(step[e.start + last]) if over else None
 
 

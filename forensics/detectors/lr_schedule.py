@@ -31,6 +31,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.run import settings
 from forensics.run.inputs import needed
 from forensics.run.plan import planned_steps
+from forensics.run.robust import median
 from forensics.run.series import Series, series
 from forensics.run.silent_restarts import with_silent_restarts
 from parsers.tables import Run
@@ -61,8 +62,7 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s = needed(run, "lr")
-    s = with_silent_restarts(run, s)
+    s = with_silent_restarts(run, needed(run, "lr"))
     ups = [i for i in _jumps(s) if not _inside_warmup(s, i) and not _stairs(s, i) and not _ramp(s, i) and not _climbs_by_epoch(run, s, i)]
     inside = [i for i in ups if s.attempt[i] == s.attempt[i - 1]]
     planned = _restarts(s, inside)
@@ -135,7 +135,7 @@ def _inside_warmup(s: Series, i: int) -> bool:
         return False
     per_step = np.diff(x) / np.maximum(np.diff(step), 1)
     growing = bool((np.diff(x) >= 0).all())
-    return growing and (len(per_step) < 2 or float(per_step[-1]) <= 3 * float(np.median(per_step[:-1])) or len(attempt) <= 3)
+    return growing and (len(per_step) < 2 or float(per_step[-1]) <= 3 * median(per_step[:-1]) or len(attempt) <= 3)
 
 
 def _stairs(s: Series, i: int) -> bool:
@@ -203,7 +203,7 @@ def _periodic(s: Series, inside: list[int]) -> list[int]:
     slack = 2 * s.interval
     for start in (0, top):
         gaps = np.diff(s.step[[start, *up]])
-        factor = max(round(float(np.median(gaps[1:] / np.maximum(gaps[:-1], 1)))), 1)
+        factor = max(round(median(gaps[1:] / np.maximum(gaps[:-1], 1))), 1)
         off = np.abs(gaps[1:] - factor * gaps[:-1])
         exact = (off == 0).all() and np.ptp(s.value[[top, *up]]) == 0  # of a rate that is logged by epoch, where it is set
         if (gaps.min() >= 3 * slack and (off <= slack * factor).all()) or (gaps.min() >= 3 * s.interval and exact):
@@ -231,7 +231,7 @@ def _same_jump(s: Series, known: int, i: int) -> bool:
 def _regular(steps: np.ndarray) -> bool:
     gaps = np.diff(steps)
     growth = gaps[1:] / np.maximum(gaps[:-1], 1)  # equal periods, or periods that grow by one factor
-    return bool(np.ptp(growth) <= REGULAR * max(float(np.median(growth)), 1e-9))
+    return bool(np.ptp(growth) <= REGULAR * max(median(growth), 1e-9))
 
 
 def _finding(run: Run, s: Series, i: int) -> Finding:

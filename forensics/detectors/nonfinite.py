@@ -35,6 +35,7 @@ from forensics.detectors.ending import quoted
 from forensics.run import overflow_frames
 from forensics.run.endings import events
 from forensics.run.inputs import LOSSES, OBJECTIVE, RISING
+from forensics.run.robust import median
 from forensics.run.series import Ints, Series, by_rank, parts, series
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
@@ -146,7 +147,7 @@ def _before(run: Run, step: int) -> dict[str, Any]:
         before = s.value[(s.step < step) & np.isfinite(s.value)]
         if len(before) >= 8:
             earlier = before[-60:-5] if len(before) > 12 else before
-            usual, highest = float(np.median(earlier)), float(earlier.max())
+            usual, highest = median(earlier), float(earlier.max())
             peak = float(before[-5:].max())
             facts |= {f"{key}_ratio": peak / usual if usual else None, f"{key}_before": peak, f"{key}_usual": usual}
             facts[f"{key}_highest"] = highest

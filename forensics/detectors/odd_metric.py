@@ -39,6 +39,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import completions, distributions, loss_terms
 from forensics.run.inputs import LOSSES
+from forensics.run.robust import median
 from forensics.run.series import Floats, Series, names, parts, series
 from forensics.spikes import excursions, jumps
 from parsers.tables import Run
@@ -116,7 +117,7 @@ def _odd(s: Series) -> tuple[int, str, float, float] | None:
     x, finite = s.value[rows], np.isfinite(s.value[rows])
     last = int(np.flatnonzero(finite)[-1]) if finite.any() else -1
     if last >= BEFORE and len(x) - 1 - last >= ENDS:
-        return int(rows[last + 1]), "nan", float(np.median(x[: last + 1][finite[: last + 1]][-BEFORE:])), float(x[-1])
+        return int(rows[last + 1]), "nan", median(x[: last + 1][finite[: last + 1]][-BEFORE:]), float(x[-1])
     rows, x = rows[finite], x[finite]
     if len(x) < LEAST or not np.ptp(x):
         return None
@@ -136,7 +137,7 @@ def _frozen(x: Floats) -> tuple[int, str, float, float] | None:
     usual = max(AFTER, FIFTH * len(x), TIMES * int(np.diff(edges).max(initial=0)))
     if len(x) - at < usual or at < BEFORE or not _turns(x[:at]):
         return None
-    before = float(np.median(x[at - BEFORE // 2 : at]))
+    before = median(x[at - BEFORE // 2 : at])
     inside = x[:at].min() < x[-1] < x[:at].max()
     return (at, "frozen", before, float(x[-1])) if inside or abs(before - x[-1]) >= APART * np.ptp(x) else None
 
@@ -144,8 +145,8 @@ def _frozen(x: Floats) -> tuple[int, str, float, float] | None:
 def _grows_on(x: Floats) -> tuple[int, str, float, float] | None:
     """Growth that does not slow down."""
     tenth, half = max(len(x) // 10, 1), len(x) // 2
-    first, last = float(np.median(x[:tenth])), float(np.median(x[-tenth:]))
-    middle = float(np.median(x[half - tenth // 2 : half + tenth // 2 + 1]))
+    first, last = median(x[:tenth]), median(x[-tenth:])
+    middle = median(x[half - tenth // 2 : half + tenth // 2 + 1])
     if first <= 0 or last < DOUBLED * first or not 0 < middle - first <= SLACK * (last - middle):
         return None
     return int(np.argmax(x >= DOUBLED * first)), "grows on", first, last
@@ -158,19 +159,19 @@ def _moved(x: Floats) -> tuple[int, str, float, float] | None:
     if len(m) < LEAST or not _turns(m):
         return None
     half = float(np.abs(m[: len(m) // 2]).max())
-    if half > 0 and abs(float(np.median(m[-jumps.AFTER :]))) >= GROWTH * half:
-        return int(np.argmax(np.abs(m) > 2 * half)) * width, "growth", half, float(np.median(m[-jumps.AFTER :]))
+    if half > 0 and abs(median(m[-jumps.AFTER :])) >= GROWTH * half:
+        return int(np.argmax(np.abs(m) > 2 * half)) * width, "growth", half, median(m[-jumps.AFTER :])
     y, logs = excursions.scaled(m)
     least = LEVEL if logs else 1.0
     for side in (y, -y):
         for j in jumps.jumps(side):
             if _turns(m[: j.at]) and _stays(side, j, least):
-                return j.at * width, "jump", float(np.median(m[j.at - jumps.BEFORE : j.at])), float(np.median(m[j.at :]))
+                return j.at * width, "jump", median(m[j.at - jumps.BEFORE : j.at]), median(m[j.at :])
     return None
 
 
 def _stays(side: Floats, j: jumps.Jump, least: float) -> bool:
     """Whether all later stretches are on the far side of a jump, which is not the way that the metric went before: what falls, falls."""
-    after, went, usual = side[j.at :], j.level - float(np.median(side[: jumps.BEFORE])), max(j.level, float(np.median(side[: j.at])))
-    far = j.gap >= least / 2 and float(np.median(after)) - usual >= least and float(after.min()) > usual + j.gap / 2
+    after, went, usual = side[j.at :], j.level - median(side[: jumps.BEFORE]), max(j.level, median(side[: j.at]))
+    far = j.gap >= least / 2 and median(after) - usual >= least and float(after.min()) > usual + j.gap / 2
     return far and went <= least / 2

@@ -29,7 +29,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.run.inputs import finite_loss
-from forensics.run.robust import ROUNDED, SIGMA, last_digit
+from forensics.run.robust import ROUNDED, SIGMA, last_digit, median
 from forensics.run.series import Series
 from forensics.spikes import excursions, medians
 from forensics.spikes.once_per_series import once_per_series
@@ -92,7 +92,7 @@ def swings(x: excursions.Floats) -> tuple[int, int, float, float] | None:
     widest = np.maximum.accumulate(height)
     earlier = np.concatenate([np.full(WINDOW, np.inf), widest[:-WINDOW]])  # in units of the loss: near zero all swings are small
     earlier[: max(4 * WINDOW, len(x) // 5)] = np.inf
-    earlier = np.maximum(earlier, OF_START / WIDER * float(np.median(x[:15])))
+    earlier = np.maximum(earlier, OF_START / WIDER * median(x[:15]))
     wild = (swing >= TIMES * np.maximum(calm, LEAST)) & (swing >= LEAST_SWING)
     wild &= _begun(height >= WIDER * earlier, wild)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], wild, [False]]).astype(np.int8)))
@@ -100,7 +100,7 @@ def swings(x: excursions.Floats) -> tuple[int, int, float, float] | None:
     if not spans:
         return None
     first, stop = max(spans, key=lambda span: span[1] - span[0])
-    return max(first - WINDOW // 2, 0), stop - 1, max(float(calm[first]), LEAST), float(np.median(swing[first:stop]))
+    return max(first - WINDOW // 2, 0), stop - 1, max(float(calm[first]), LEAST), median(swing[first:stop])
 
 
 @once_per_series
@@ -116,9 +116,9 @@ def smallest_effect(run: Run) -> str:
     equal = f"{FROZEN} equal values in a row"
     if not logs:
         return equal
-    level = float(np.median(x[-WINDOW:]))
+    level = median(x[-WINDOW:])
     wider = WIDER * float(_width(x).max()) / level if level > 0 else np.inf
-    start = OF_START * float(np.median(x[:15])) / level if level > 0 else np.inf
+    start = OF_START * median(x[:15]) / level if level > 0 else np.inf
     swing = max(LEAST_SWING, TIMES * max(float(_width(y)[WINDOW:].min()), LEAST), wider, start)
     return f"swings of {SHOWS * swing:.1%} over {3 * WINDOW} values, or {equal}"
 

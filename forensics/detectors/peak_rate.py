@@ -28,6 +28,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.inputs import needed
 from forensics.run.recipe import LANGUAGE, recipe
+from forensics.run.robust import median
 from forensics.run.usual_rate import optimizer
 from parsers.tables import Run
 
@@ -56,7 +57,7 @@ def detect(run: Run) -> Iterator[Finding]:
     x = s.value[s.alive & np.isfinite(s.value)]
     if r.ratio <= RATIO or len(x) < LEAST:
         return
-    first, last = float(np.median(x[:LEVEL])), float(np.median(x[-max(len(x) // 10, LEVEL) :]))
+    first, last = median(x[:LEVEL]), median(x[-max(len(x) // 10, LEVEL) :])
     little = first > 0 and last > FELL * first
     title = f"The peak rate of {r.rate:.2g} is {r.ratio:.0f} times what is usual for such a model and optimizer"
     title += f", and the loss only fell from {first:.3g} to {last:.3g}" if little else ""

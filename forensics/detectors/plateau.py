@@ -38,7 +38,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.evaluations import evaluations, guessing, shares
 from forensics.run.inputs import RISING, finite_objective, surviving
-from forensics.run.robust import error_of_median, noise_by_steps, robust_sigma
+from forensics.run.robust import error_of_median, median, noise_by_steps, robust_sigma
 from forensics.run.scores import scores
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.run.trained_before import from_scratch, is_trained
@@ -117,7 +117,7 @@ def _never_learned(run: Run) -> Iterator[Finding]:
     chance = guessing(run, s)
     at_chance = chance is not None and abs(last - chance) <= NEAR_CHANCE * chance
     note = f", which is what guessing gives: ln({math.exp(chance or 0):.0f}) = {chance:.3g}" if at_chance else ""
-    early = float(np.median(x[: _tenth(x)]))
+    early = median(x[: _tenth(x)])
     if s.rises:
         if early - last <= max(MARGIN * _error(x), RISES) * abs(first):
             how = f"from {s.logged(early):.4g} to {s.logged(last):.4g}"
@@ -151,8 +151,8 @@ def _levels(x: Floats) -> tuple[float, float, float]:
     """The loss at the beginning, at the end, and at its best. The first tenth of a long log may hold all that was learnt."""
     tenth = _tenth(x)
     falls = x[0] > x[1] > x[2] and x[0] - x[2] > MARGIN * noise_by_steps(x)  # three values of a level do so once in six by chance
-    first = float(x[0]) if falls else float(np.median(x[:LEVEL]))
-    return max(first, float(np.median(x[:tenth]))), float(np.median(x[-tenth:])), float(np.median(np.sort(x)[:tenth]))
+    first = float(x[0]) if falls else median(x[:LEVEL])
+    return max(first, median(x[:tenth])), median(x[-tenth:]), median(np.sort(x)[:tenth])
 
 
 def _tenth(x: Floats) -> int:
@@ -161,7 +161,7 @@ def _tenth(x: Floats) -> int:
 
 def _error(x: Floats) -> float:
     """Standard error of the fall, as a share of the first level: the difference of two medians."""
-    return math.sqrt(2) * error_of_median(noise_by_steps(x), _tenth(x)) / max(abs(float(np.median(x[:LEVEL]))), 1e-12)
+    return math.sqrt(2) * error_of_median(noise_by_steps(x), _tenth(x)) / max(abs(median(x[:LEVEL])), 1e-12)
 
 
 def _evaluations_too(run: Run) -> bool:
@@ -186,7 +186,7 @@ def _predicts(run: Run) -> bool:
     for score in scores(run):
         late = score.value[len(score.value) // 2 :]
         if score.rises and score.guess is not None and len(late) >= LEVEL:
-            over = float(np.median(late)) - score.guess
+            over = median(late) - score.guess
             if over >= CLEAR and over > NOISES * robust_sigma(late):
                 return True
     return False
@@ -223,7 +223,7 @@ def _settled(s: Series, rows: Ints, step: int) -> bool:
         return False
     half = len(since) // 2
     noise = math.sqrt(2) * error_of_median(noise_by_steps(since), half)
-    before, after = float(np.median(since[:half])), float(np.median(since[half:]))
+    before, after = median(since[:half]), median(since[half:])
     return before - after <= max(MARGIN * noise, STANDS * abs(before))
 
 
@@ -233,7 +233,7 @@ def smallest_effect(run: Run) -> str:
     room = ROOM - MARGIN * _error(x)
     if room <= 0:
         return f"nothing by the training loss alone: it scatters so widely that a fall of {ROOM:.0%} may hide in it"
-    noise, level = noise_by_steps(x), abs(float(np.median(x[:LEVEL]))) or 1.0
+    noise, level = noise_by_steps(x), abs(median(x[:LEVEL])) or 1.0
     unsure = MARGIN * math.hypot(error_of_median(noise, LEVEL), error_of_median(noise, _tenth(x))) / level
     least = min(LEAST_FALL, room) - unsure
     if least < 0:

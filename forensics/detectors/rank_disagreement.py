@@ -35,6 +35,7 @@ from forensics.errors import CannotTell
 from forensics.run import how_it_ended, rank_shapes, ranks
 from forensics.run.rank_shapes import Shape
 from forensics.run.ranks import Matrix
+from forensics.run.robust import median
 from forensics.run.series import series
 from parsers.tables import Run
 
@@ -117,8 +118,8 @@ def _gradual(m: Matrix, one: Shape) -> bool:
     """True where two ranks came apart over a stretch of the run and not from one step to the next."""
     gap = np.abs(m.value[:, 0] - m.value[:, 1])
     width = max(rank_shapes.SIDE, len(gap) // 20)
-    at_once = float(np.median(gap[one.row : one.row + width]))
-    return at_once < 0.5 * float(np.median(gap[-len(gap) // 4 :]))
+    at_once = median(gap[one.row : one.row + width])
+    return at_once < 0.5 * median(gap[-len(gap) // 4 :])
 
 
 def _finding(m: Matrix, s: Shape, name: str) -> Finding:

@@ -30,7 +30,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.inputs import needed
-from forensics.run.robust import error_of_median
+from forensics.run.robust import error_of_median, median
 from forensics.run.series import Ints, Series
 from forensics.spikes import excursions, medians
 from forensics.spikes.visible import MARGIN
@@ -86,9 +86,9 @@ def equal_again(s: Series, old: np.ndarray, new: np.ndarray) -> bool:
 
 def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) -> Iterator[Finding[Facts]]:
     begin = int(s.step[new[0]])
-    y = np.log(s.value) if (s.value[np.r_[old, new]] > 0).all() else s.value / max(float(np.median(np.abs(s.value[old]))), 1e-12)
+    y = np.log(s.value) if (s.value[np.r_[old, new]] > 0).all() else s.value / max(median(np.abs(s.value[old])), 1e-12)
     twice, i, j = np.intersect1d(s.step[old], s.step[new], return_indices=True)
-    noise = float(np.median(excursions.local_noise(y[old])))
+    noise = median(excursions.local_noise(y[old]))
     kept = old[s.step[old] < begin][-AHEAD:]
     if len(twice) >= LEAST:
         gap = y[new][j][:AHEAD] - y[old][i][:AHEAD]
@@ -98,14 +98,14 @@ def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) 
         yield from _of_few(run, s, kept, new, attempt)
         return
     few = max(len(gap) // 4, AFTER)
-    height = float(np.median(gap[:few]))
+    height = median(gap[:few])
     if height < 0 and len(twice) < LEAST:
         # a loss that was falling goes on falling: only what lies below its own trend is a break
         trend = np.polyfit(s.step[kept], y[kept], 1)
-        height = min(max(height, float(np.median(y[new][:few] - np.polyval(trend, s.step[new][:few])))), 0.0)
+        height = min(max(height, median(y[new][:few] - np.polyval(trend, s.step[new][:few]))), 0.0)
     if equal_again(s, old, new) or abs(height) < max(ERRORS * error_of_median(noise, few), SHARE):
         return
-    level = float(np.median(y[kept])) if len(kept) else float(y[old][i][0])
+    level = median(y[kept]) if len(kept) else float(y[old][i][0])
     back = np.flatnonzero(medians.rolling_median(y[new], 5) <= level + 2 * noise)
     length = int(s.step[new[int(back[0])]] - begin) if len(back) else None
     compared = "steps logged twice" if len(twice) >= LEAST else "values before"
@@ -150,7 +150,7 @@ def smallest_effect(run: Run) -> str:
 
 def _needed(old: np.ndarray, few: int) -> float:
     """The least rise of the log that is found: it has to make up for what the loss was falling, and for the error of both levels."""
-    noise, last = float(np.median(excursions.local_noise(old))), old[-AHEAD:]
+    noise, last = median(excursions.local_noise(old)), old[-AHEAD:]
     falls = max(-float(np.polyfit(np.arange(len(last)), last, 1)[0]), 0.0) * (len(last) + few) / 2
     error = float(np.hypot(error_of_median(noise, few), 2 * error_of_median(noise, len(last))))  # of the level, and of its trend
     return max(ERRORS * error_of_median(noise, few), SHARE) + MARGIN * error + falls

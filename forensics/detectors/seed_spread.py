@@ -27,7 +27,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run.robust import error_of_median, noise_by_steps, robust_sigma
+from forensics.run.robust import error_of_median, median, noise_by_steps, robust_sigma
 from forensics.run.series import series
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
@@ -137,4 +137,4 @@ def level(run: Run, name: str, share: int = 10) -> tuple[float, float] | None:
         return None
     last = x[-max(len(x) // share, 3) :]
     noise = robust_sigma(last)
-    return float(np.median(last)), error_of_median(noise, len(last))
+    return median(last), error_of_median(noise, len(last))

@@ -36,6 +36,7 @@ from forensics.errors import CannotTell
 from forensics.run import hang_kinds, hang_ranks, how_it_ended, pace, reach, silence
 from forensics.run.kinds import Kind
 from forensics.run.pace import Pauses
+from forensics.run.robust import median
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.run.silence import SILENCE_SECONDS, SILENCE_TIMES
 from parsers.lazy_regex import lazy_re
@@ -96,10 +97,10 @@ def _silences(run: Run, s: Series, paused: Pauses) -> Iterator[Finding]:
     a_step, wait = paused.a_step, paused.seconds
     if not np.isfinite(a_step[a_step > 0]).any():
         return
-    usual = float(np.median(a_step[a_step > 0])) * np.maximum(paused.steps, 1)
+    usual = median(a_step[a_step > 0]) * np.maximum(paused.steps, 1)
     held = pace.stopped(run, s, paused) & np.isfinite(wait)
     longer = np.sort(wait[held])[held.sum() // 2 :]  # of the two pauses beside an evaluation's step one holds it
-    known = held & (wait <= STOP_TIMES * float(np.median(longer))) if held.any() else held
+    known = held & (wait <= STOP_TIMES * median(longer)) if held.any() else held
     found = np.flatnonzero((wait >= SILENCE_SECONDS) & (wait >= SILENCE_TIMES * usual) & ~known)
     severity = "info" if _of_the_loop(s.step[paused.row[found]], wait[found], s.interval) else "warning"
     for i in found[:10]:
@@ -158,5 +159,5 @@ def _told_of(kind: Kind) -> dict[str, Any]:
 def smallest_effect(run: Run) -> str:
     s = series(run, "loss.train") or series(run, "lr") or series(run, "grad.norm")
     a_step = pace.pauses(s).a_step if s is not None else np.array([])
-    usual = float(np.median(a_step[a_step > 0])) * (s.interval if s is not None else 1) if (a_step > 0).any() else 0.0
+    usual = median(a_step[a_step > 0]) * (s.interval if s is not None else 1) if (a_step > 0).any() else 0.0
     return f"{max(SILENCE_SECONDS, SILENCE_TIMES * usual) / 60:.1f} minutes of silence between two rows"

@@ -34,7 +34,7 @@ from forensics.detectors import utilization
 from forensics.errors import CannotTell
 from forensics.run import epoch_times, pace, step_work
 from forensics.run.inputs import surviving
-from forensics.run.robust import error_of_median, robust_sigma
+from forensics.run.robust import error_of_median, median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, parts, series
 from forensics.spikes.visible import MARGIN
 from parsers.runs.equal_values import last_place
@@ -80,7 +80,7 @@ def detect(run: Run) -> Iterator[Finding]:
 def _at_once(run: Run) -> Iterator[Finding]:
     s, rows, speed = speed_of(run)
     split, noise = _parted(speed)
-    before, after = float(np.median(speed[:split])), float(np.median(speed[split:]))
+    before, after = median(speed[:split]), median(speed[split:])
     least = _least(s, min(split, len(speed) - split))
     if after >= least * before or np.log(before / after) < NOISES * noise or not _is_sure(s, speed, split):
         return
@@ -99,7 +99,7 @@ def _at_once(run: Run) -> Iterator[Finding]:
 def _step_by_step(run: Run) -> Iterator[Finding]:
     """Steps that take ever longer: beyond what neighbours on the same cores leave, or for the wait for data alone grows."""
     s, rows, speed = speed_of(run)
-    pieces = [float(np.median(part)) for part in np.array_split(speed, PIECES)] if len(rows) >= PIECES else []
+    pieces = [median(part) for part in np.array_split(speed, PIECES)] if len(rows) >= PIECES else []
     if pieces and (np.diff(pieces) < 0).all() and pieces[-1] < SHARED * pieces[0]:
         yield _ever_longer(run, s, (int(s.step[rows[0]]), int(s.step[rows[-1]])), pieces[0], pieces[-1], "")
         return
@@ -107,7 +107,7 @@ def _step_by_step(run: Run) -> Iterator[Finding]:
         s, step, wait, total = utilization.waits(run)
     except CannotTell:
         return
-    waits, totals = ([float(np.median(part)) for part in np.array_split(x, PIECES)] for x in (wait, total))
+    waits, totals = ([median(part) for part in np.array_split(x, PIECES)] for x in (wait, total))
     rises = int((np.diff(waits) > 0).sum())
     longer, ratio = totals[-1] - totals[0], totals[0] / totals[-1]
     if rises < PIECES - 2 or ratio >= COSTLY or waits[-1] - waits[0] < BY_WAITS * longer:
@@ -143,7 +143,7 @@ def smallest_effect(run: Run) -> str:
     s, _, speed = speed_of(run)
     split, noise = _parted(speed)
     side = FEW if len(speed) >= 2 * FEW else SIDE
-    usual = float(np.median(speed[:split]))
+    usual = median(speed[:split])
     rounded = DIGITS * _unit(s, speed) * (1 / usual if s.name in SPEEDS else usual)  # as a share of what is shown
     digits = -np.log(max(1 - rounded, 1e-3)) if s.name in SPEEDS else np.log1p(rounded)
     least = max(-np.log(_least(s, side)), NOISES * noise, digits) + MARGIN * np.sqrt(2) * error_of_median(noise, side)
@@ -205,7 +205,7 @@ def _taken_apart(run: Run, s: Series, rows: Ints) -> Floats | None:
     clock = (
         np.interp(step, total.step[total.usable], total.value[total.usable]) if total is not None and total.usable.any() else s.time[rows]
     )
-    printed = DIGITS * float(np.median(last_place(clock))) if total is not None else 0.0
+    printed = DIGITS * median(last_place(clock)) if total is not None else 0.0
     if not np.ptp(since - clock) <= max(SAME * np.ptp(clock), printed):  # a clock that was not logged is NaN
         return None
     rises = (np.diff(since) > 0).all() and (np.diff(step) > 0).all()
@@ -238,7 +238,7 @@ def _unit(s: Series, speed: Floats) -> float:
     """One unit of the last printed digit; 0 for a clock, whose pauses are no printed numbers."""
     if not s.name.startswith((*SPEEDS, "time.")):
         return 0.0
-    return float(np.median(last_place(speed if s.name in SPEEDS else 1 / speed)))
+    return median(last_place(speed if s.name in SPEEDS else 1 / speed))
 
 
 def _best_split(y: np.ndarray) -> int:

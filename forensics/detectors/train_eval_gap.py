@@ -34,7 +34,7 @@ from forensics.errors import CannotTell
 from forensics.run import loss_terms
 from forensics.run.evaluations import level_at
 from forensics.run.inputs import needed, surviving
-from forensics.run.robust import error_of_median, robust_sigma
+from forensics.run.robust import error_of_median, median, robust_sigma
 from forensics.run.scores import held_out
 from forensics.run.series import Series, series
 from forensics.spikes.visible import MARGIN
@@ -83,7 +83,7 @@ def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
         raise CannotTell(f"only {len(keep)} evaluations were logged")
     x, step = held.value[keep], held.step[keep]
     best = int(np.argmin(x))
-    final = float(np.median(x[-BACK:]))
+    final = median(x[-BACK:])
     noise = _noise(x, best)
     rise = final - float(x[best])
     lost = min(UNDONE * float(x[0] - x[best]), AGAIN * abs(float(x[best])))  # a steep first fall says nothing of what the rest is worth

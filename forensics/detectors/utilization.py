@@ -32,6 +32,7 @@ from forensics.case import BaseFacts, Evidence, Finding
 from forensics.errors import CannotTell
 from forensics.run import fast_paths, peak_flops, rank_shapes, settings
 from forensics.run.inputs import surviving
+from forensics.run.robust import median
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.run.system_metrics import Clocked, clocked
 from parsers.tables import Run
@@ -73,8 +74,8 @@ def _load(run: Run) -> Iterator[Finding]:
     devices = [c for c in clocked(run, "gpu.util") if len(c.value) >= LEAST]
     if not devices:
         raise CannotTell("no load")
-    usual = [float(np.median(_trained(run, c))) for c in devices]
-    low, change = float(np.median(usual)), _change(_trained(run, devices[0]))
+    usual = [median(_trained(run, c)) for c in devices]
+    low, change = median(usual), _change(_trained(run, devices[0]))
     fallen = change is not None and change[1] <= FALLS * change[0] and change[0] >= LOW_LOAD
     idle = [c.tag for c, u in zip(devices, usual, strict=True) if u < 20 <= 0.3 * max(usual)]
     rows = [[c.tag, c.rank, float(f"{np.median(c.value):.3g}")] for c in devices[:16]]
@@ -92,7 +93,7 @@ def _load(run: Run) -> Iterator[Finding]:
 
 def _waiting(run: Run) -> Iterator[Finding]:
     s, share = waiting(run)
-    usual, change = float(np.median(share)), _change(share)
+    usual, change = median(share), _change(share)
     risen = change is not None and change[1] >= max(DOUBLES * change[0], 0.2)
     if not risen and usual < WAITING:
         return
@@ -128,7 +129,7 @@ def waits(run: Run) -> tuple[Series, Ints, Floats, Floats]:
     if ok.sum() < LEAST:
         raise CannotTell("too few waiting times")
     data, total = data[ok] * (1e-3 if s.unit == "ms" else 1.0), total[ok] * (1e-3 if whole.unit == "ms" else 1.0)
-    apart = float(np.median(data)) > float(np.median(total))  # the time of a step was taken without that of its data
+    apart = median(data) > median(total)  # the time of a step was taken without that of its data
     return s, step[ok], data, data + total if apart else total
 
 
@@ -139,7 +140,7 @@ def mfu(run: Run) -> tuple[float, str]:
     if s is None or len(values) < LEAST:
         return _worked_out(run)
     percent = s.unit == "%" or values.max() > 1.0
-    return float(np.median(values)) / (100 if percent else 1), f"logged as {s.tag}"
+    return median(values) / (100 if percent else 1), f"logged as {s.tag}"
 
 
 def _mfu(run: Run) -> Iterator[Finding]:
@@ -157,7 +158,7 @@ def _padding(run: Run) -> Iterator[Finding]:
     values = s.value[s.usable] if s is not None else np.array([])
     if s is None or len(values) < LEAST:
         raise CannotTell("no share of padding")
-    usual = float(np.median(values)) / (100 if s.unit == "%" or values.max() > 1.0 else 1)
+    usual = median(values) / (100 if s.unit == "%" or values.max() > 1.0 else 1)
     if usual >= PADDED:
         shown = evidence.text("padding", [f"{usual:.0%}, logged as {s.tag}: packed samples, or batches of like length, would need less"])
         title = f"{usual:.0%} of the tokens of a usual batch are padding"
@@ -172,7 +173,7 @@ def _worked_out(run: Run) -> tuple[float, str]:
     s = each if each is not None else whole
     if s is None or device is None or n is None or (each is None and not devices):
         raise CannotTell("MFU was not logged; tokens a second, parameters and the name of the device are needed to work it out")
-    speed = float(np.median(s.value[s.usable]))
+    speed = median(s.value[s.usable])
     share = peak_flops.mfu(speed, n, 1 if each is not None else devices or 1, device[1])
     return share, f"6 x {n:.3g} parameters x {speed:.4g} tokens/s over {device[1] / 1e12:.0f} TFLOP/s of {device[0]}"
 
@@ -187,7 +188,7 @@ def _throttled(run: Run) -> Iterator[Finding]:
         hot = heat.value[near] >= HOT
         if not HOT_SHARE <= hot.mean() <= 1 - HOT_SHARE:
             continue
-        cool, warm = float(np.median(clock.value[~hot])), float(np.median(clock.value[hot]))
+        cool, warm = median(clock.value[~hot]), median(clock.value[hot])
         if warm <= COOLER * cool:
             rows = [["below 80 °C", cool, float((~hot).mean())], ["80 °C and more", warm, float(hot.mean())]]
             shown = evidence.table(f"{clock.tag} by {heat.tag}", ["temperature", "clock", "share of the time"], rows)
@@ -215,7 +216,7 @@ def _change(x: Floats) -> tuple[float, float] | None:
     if len(x) < 2 * LEAST:
         return None
     row = rank_shapes.split(x)
-    return float(np.median(x[:row])), float(np.median(x[row:]))
+    return median(x[:row]), median(x[row:])
 
 
 def _finding(run: Run, what: str, title: str, shown: Evidence, facts: Facts) -> Finding[Facts]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from forensics.run import settings
-from forensics.run.robust import error_of_median, robust_sigma
+from forensics.run.robust import error_of_median, median, robust_sigma
 from forensics.run.series import Series, series
 from forensics.spikes.excursions import Floats
 from parsers.lazy_regex import lazy_re
@@ -55,7 +55,7 @@ def _level(x: Floats, y: Floats, at: float) -> tuple[float, float]:
     """Median over the last twentieth before `at`, and its standard error."""
     before = np.flatnonzero(x <= at)
     last = y[before[-max(len(before) // 20, 5) :]]
-    middle = float(np.median(last))
+    middle = median(last)
     return middle, error_of_median(robust_sigma(last, middle), len(last))
 
 
@@ -90,7 +90,7 @@ def _against(run: Run, s: Series, axis: str) -> tuple[Floats, Floats] | str:
 def _worked(time: Floats) -> Floats:
     """Seconds of training: pauses (a night between two attempts) count as one usual step."""
     pauses = np.maximum(np.diff(time), 0.0)
-    usual = float(np.median(pauses)) if len(pauses) else 0.0
+    usual = median(pauses) if len(pauses) else 0.0
     pauses = np.where(pauses > PAUSE * usual, usual, pauses) if usual > 0 else pauses
     return np.concatenate([[0.0], np.cumsum(pauses)])
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from forensics.many_runs.brief import Brief
+from forensics.run.robust import median
 
 MOST_VALUES, MOST_ROWS = 8, 40
 
@@ -63,6 +64,6 @@ def _row(value: str, runs: Sequence[Brief], family: str) -> dict[str, Any]:
         "runs": len(runs),
         "unhealthy": sum(r.unhealthy for r in runs),
         "spiked": sum(r.spikes > 0 for r in runs),
-        "loss": float(np.median(levels)) if levels else None,
+        "loss": median(levels) if levels else None,
         "losses": len(levels),
     }

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import median, robust_sigma
 from forensics.run.series import Series
 from forensics.spikes import excursions, medians
 
@@ -79,7 +79,7 @@ def find(a: Series, b: Series) -> Parting | None:
         excursion_way=way,
         level=int(step[part]) if part is not None else None,
         sigma=sigma,
-        last_difference=float(np.median(last)),
+        last_difference=median(last),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from forensics.run import pace
-from forensics.run.robust import error_of_median, robust_sigma
+from forensics.run.robust import error_of_median, median, robust_sigma
 from forensics.run.series import Floats, series
 from parsers.tables import Run
 
@@ -98,7 +98,7 @@ def step_seconds(a: Run, b: Run) -> dict[str, Any] | None:
     one, two = _seconds(a), _seconds(b)
     if one is None or two is None:
         return None
-    x, y = float(np.median(one)), float(np.median(two))
+    x, y = median(one), median(two)
     sigma = float(np.hypot(error_of_median(robust_sigma(one), len(one)), error_of_median(robust_sigma(two), len(two))))
     apart = abs(x - y) > max(ERRORS * sigma, FASTER * max(x, y))
     return {"a": x, "b": y, "sigma": sigma, "faster": None if not apart else "A" if x < y else "B"}

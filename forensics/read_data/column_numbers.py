@@ -9,6 +9,7 @@ import numpy as np
 
 from forensics.batches.sample_stats import LABELS, MASKS, NAMES, TOKENS
 from forensics.read_data.sample_parts import CELLS, numbers, tokens_name
+from forensics.run.robust import median
 
 Numbers = dict[str, list[np.ndarray[Any, Any]]]
 BEYOND = 0.5  # of the ordinary range, by which a value leaves it: as for samples (inspect_samples), few rows have a range of their own
@@ -46,5 +47,5 @@ def beside(suspect: Numbers, ordinary: Numbers) -> list[dict[str, Any]]:
 def _range(values: Sequence[np.ndarray[Any, Any]]) -> list[Any]:
     every = np.concatenate(values)
     finite = every[np.isfinite(every)]
-    inside = [float(finite.min()), float(np.median(finite)), float(finite.max())] if finite.size else [None, None, None]
+    inside = [float(finite.min()), median(finite), float(finite.max())] if finite.size else [None, None, None]
     return [*inside, int(every.size - finite.size)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from forensics.case import Finding
 from forensics.replays.targets import SHARP, Logged, Trouble
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import median, robust_sigma
 
 BEFORE = 40  # logged values whose median and scatter a value is measured by
 FEWEST = 20  # windows, of which one is less than one in twenty
@@ -46,7 +46,7 @@ def _heights(log: Logged, t: Trouble, first: int, last: int, findings: Sequence[
     height: dict[int, float] = {}
     for i in range(BEFORE // 2, len(labels)):
         before = values[max(i - BEFORE, 0) : i]
-        level = float(np.median(before))
+        level = median(before)
         height[labels[i]] = float(values[i] - level) / max(robust_sigma(before, level), 1e-12)
     inside = [s for s in labels if first <= s <= last]
     mine = max((height.get(s, -math.inf) for s in inside), default=-math.inf)

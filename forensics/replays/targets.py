@@ -16,7 +16,7 @@ import numpy as np
 from forensics.case import Finding
 from forensics.detectors import checkpoint_state, grad_spike, loss_spike, nonfinite, resume_break
 from forensics.findings import findings_of
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import median, robust_sigma
 from forensics.run.series import series
 from parsers.tables import Run
 
@@ -160,7 +160,7 @@ def _measured(run: Run, onset: int, peak: int, attempt: int, findings: tuple[Fin
     step = np.array(sorted(log.loss), dtype=np.int64)
     value = np.array([log.loss[int(s)] for s in step])
     before = value[(step < onset) & np.isfinite(value)][-40:]
-    level = float(np.median(before)) if len(before) else float("nan")
+    level = median(before) if len(before) else float("nan")
     noise = robust_sigma(before, level) if len(before) > 3 else 0.0
     until = onset + min(max(peak - onset, 2 * log.interval), LOOK * log.interval) + 2 * log.interval
     inside = value[(step >= onset) & (step <= until)]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import median, robust_sigma
 
 Floats = NDArray[np.float64]
 LEAST = 10  # bound: steps of a staircase, of which the first five and the last five are told apart
@@ -50,14 +50,14 @@ def _never_set_back(x: Floats) -> Total | None:
     A loss that runs away rises ever faster or levels off, and its steps have nothing to do with its level.
     """
     rises = np.diff(x)
-    usual = float(np.median(rises[-LEAST:]))
+    usual = median(rises[-LEAST:])
     small = np.flatnonzero(rises <= BIG * usual)
     first = int(small[-1]) + 2 if len(small) else 1  # the row of the first rise of the staircase
     if usual <= 0 or len(x) - first < LEAST:
         return None
     before, steps = x[max(first - LEVEL, 0) : first], rises[first - 1 :]
-    level = float(np.median(before))
-    alike = abs(float(np.median(steps[:LEVEL])) / level - 1) <= SAME and usual <= (1 + SAME) * level
+    level = median(before)
+    alike = abs(median(steps[:LEVEL]) / level - 1) <= SAME and usual <= (1 + SAME) * level
     if not alike or x[-1] < TALL * level:
         return None
     calm = first < LEAST or robust_sigma(np.diff(steps)) <= CALM * robust_sigma(np.diff(x[:first][-2 * LEAST :]))

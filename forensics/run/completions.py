@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.run import settings
+from forensics.run.robust import median
 from forensics.run.series import Series, series
 from parsers.tables import Run
 
@@ -25,7 +26,7 @@ def cut_off(run: Run, least: int) -> tuple[Series, int, float, float] | None:
         rows = np.flatnonzero(s.usable)
         x = s.value[rows] / (100 if s is shares and s.value[rows].max() > 1 else 1)
         part = max(len(x) // TENTH, 3)
-        first, last = float(np.median(x[:part])), float(np.median(x[-part:]))
+        first, last = median(x[:part]), median(x[-part:])
         if last >= limit:
             return s, int(rows[int(np.argmax(x >= limit))]), first, last
         return None

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from forensics.run import settings
+from forensics.run.robust import median
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.run.usable_values import usable
 from parsers.loss_names import is_likelihood
@@ -43,12 +44,12 @@ def shares(x: Floats) -> Floats:
 def level_at(s: Series, step: int, values: int = LEVEL) -> float | None:
     """Median of the last values up to a step; None where there is none."""
     before = s.value[s.usable & (s.step <= step)]
-    return float(np.median(before[-values:])) if len(before) else None
+    return median(before[-values:]) if len(before) else None
 
 
 def ends(x: Floats, values: int = 10) -> tuple[float, float] | None:
     """Median of the first and of the last values; None of an empty series."""
-    return (float(np.median(x[:values])), float(np.median(x[-values:]))) if len(x) else None
+    return (median(x[:values]), median(x[-values:])) if len(x) else None
 
 
 def outcomes(run: Run) -> float | None:

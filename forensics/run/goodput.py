@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from forensics.run import endings, how_it_ended, pace, settings
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import median, robust_sigma
 from forensics.run.series import series
 from parsers import arrow
 from parsers.tables import Run
@@ -88,8 +88,8 @@ def save_seconds(run: Run) -> float | None:
     at_save, else_where = p.seconds[known & holds], p.seconds[known & ~holds]
     if len(at_save) < LEAST_SAVES or len(else_where) < 10:
         return None
-    usual = float(np.median(else_where))
+    usual = median(else_where)
     noise = robust_sigma(else_where, usual)
     # a save touches one of the two intervals at its step, so that the longer half of them holds it
-    cost = float(np.median(np.sort(at_save)[len(at_save) // 2 :])) - usual
+    cost = median(np.sort(at_save)[len(at_save) // 2 :]) - usual
     return cost if cost > max(5 * noise, 0.05 * usual) else None

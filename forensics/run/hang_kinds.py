@@ -12,6 +12,7 @@ import numpy as np
 
 from forensics.run import connections, endings, hang_ranks, ranks, system_metrics
 from forensics.run.kinds import Kind
+from forensics.run.robust import median
 from forensics.run.series import series
 from parsers.lazy_regex import lazy_re
 from parsers.tables import DATED, Run
@@ -111,7 +112,7 @@ def _load(run: Run, last: int | None) -> Kind | None:
     loads = [x for x in loads if len(x) >= 3]
     if not loads:
         return None
-    usual = float(np.median(np.concatenate(loads)))
+    usual = median(np.concatenate(loads))
     if usual >= BUSY:
         return Kind("collective", "GPUs spin in a kernel that does not end", f"While nothing was logged the GPUs were {usual:.0f} % busy: a collective that waits for a peer looks like that.",
                     ("Dump the stacks of all ranks, and the flight recorder: which rank is not in the collective?",))  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import bottleneck
 import numpy as np
 
 from forensics.run import settings
@@ -138,7 +139,7 @@ def _around(loss: Series, rows: Ints, steps: Ints) -> Floats:
     left = np.clip(np.searchsorted(at, steps) - 1, 0, len(at) - 1)
     right = np.minimum(left + 1, len(at) - 1)
     nearest = np.where(steps - at[left] <= at[right] - steps, left, right)
-    middle = np.nanmedian(np.stack([value[nearest], value[nearest + 1], value[nearest + 2]]), axis=0)
+    middle = bottleneck.nanmedian(np.stack([value[nearest], value[nearest + 1], value[nearest + 2]]), axis=0)
     return np.where(np.abs(at[nearest] - steps) <= 2 * loss.interval, middle, np.nan)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from forensics.run.evaluations import shares
 from forensics.run.metrics_in_words import worded
+from forensics.run.robust import median
 from forensics.run.series import Floats, Series, parts, series
 from parsers import loss_names
 from parsers.lazy_regex import lazy_re
@@ -75,10 +76,10 @@ def at_chance(run: Run, least: int) -> AtChance | None:
     if not fell or not hits:
         return None
     name, x = hits[0]
-    end = float(np.median(x[-max(int(FIFTH * len(x)), 1) :]))
+    end = median(x[-max(int(FIFTH * len(x)), 1) :])
     for s in terms:
         classes = round(math.exp(min(levels[s.tag][0], 10.0)))
-        tenths = [float(np.median(part)) for part in np.array_split(s.value[s.usable], 10)]
+        tenths = [median(part) for part in np.array_split(s.value[s.usable], 10)]
         guesses = classes >= 2 and all(abs(v / math.log(classes) - 1) <= NEAR for v in tenths)
         if guesses and abs(end - 1 / classes) <= POINTS and (name == "acc.eval" or classes > 2):
             return AtChance(s, classes, end, levels[s.tag], fell[0], levels[fell[0].tag])
@@ -96,4 +97,4 @@ def _levels(x: Floats, least: int) -> tuple[float, float]:
     """Medians of the first tenth of the values and of the last fifth; NaN where there are too few."""
     if len(x) < least:
         return float("nan"), float("nan")
-    return float(np.median(x[: max(len(x) // 10, 1)])), float(np.median(x[-max(int(FIFTH * len(x)), 1) :]))
+    return median(x[: max(len(x) // 10, 1)]), median(x[-max(int(FIFTH * len(x)), 1) :])

@@ -16,6 +16,7 @@ import numpy as np
 from forensics.run import endings, memory_budget, system_metrics
 from forensics.run.inputs import surviving
 from forensics.run.kinds import Kind
+from forensics.run.robust import median
 from forensics.run.series import Series, series
 from parsers import arrow
 from parsers.lazy_regex import lazy_re
@@ -173,7 +174,7 @@ def growth(s: Series) -> tuple[float, float, str] | None:
     half = rows[len(rows) // 2 :]
     if len(half) < HALF_ROWS:
         return None
-    parts = [float(np.median(p)) for p in np.array_split(s.value[half], 12)]
+    parts = [median(p) for p in np.array_split(s.value[half], 12)]
     share = parts[-1] / parts[0] - 1 if parts[0] > 0 else 0.0
     if share < GROWTH or float(np.mean(np.diff(parts) > 0)) < RISING:
         return None

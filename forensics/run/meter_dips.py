@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from forensics.run.inputs import is_policy
-from forensics.run.robust import ROUNDED, last_digit, robust_sigma
+from forensics.run.robust import ROUNDED, last_digit, median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, names, parts, series
 from forensics.spikes.medians import centred_median
 from parsers.tables import Run
@@ -48,15 +48,15 @@ def dips(run: Run, s: Series) -> Dips | None:
     low = _lowest(x, ratio)
     if low is None and x.min() > 0:  # in logs a peak is a dip upside down
         low = _lowest(1 / x, 1 / np.maximum(ratio, np.finfo(float).tiny))
-        if low is None or float(np.median(ratio[low])) < SUMS:
+        if low is None or median(ratio[low]) < SUMS:
             return None
     if low is None:
         return None
     gaps = np.diff(s.step[rows[low]])
     if np.ptp(gaps) > s.interval or gaps.min() < APART * s.interval:
         return None
-    factor = float(np.median(ratio[low]))
-    return None if _shared(run, s.step[rows[low]], factor) else Dips(rows[low], factor, int(np.median(gaps)), float(np.median(level[low])))
+    factor = median(ratio[low])
+    return None if _shared(run, s.step[rows[low]], factor) else Dips(rows[low], factor, int(np.median(gaps)), median(level[low]))
 
 
 def lifted(run: Run, s: Series) -> list[int]:
@@ -115,7 +115,7 @@ def _shared(run: Run, step: Ints, factor: float) -> bool:
     there = np.flatnonzero(np.isin(norm.step[rows], step) & (level > 0))
     if len(there) < LEAST:
         return factor > 0
-    moved = float(np.median(norm.value[rows][there] / level[there]))
+    moved = median(norm.value[rows][there] / level[there])
     if factor > 1:
         return bool(moved > factor**SHARED)
     return bool(moved < (CLEAR if not factor else factor**SHARED))

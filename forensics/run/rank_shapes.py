@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import median, robust_sigma
 from forensics.run.series import Floats
 
 EQUAL = 1e-5  # relative: rounding of logs that print six digits
@@ -49,7 +49,7 @@ def parts(x: Floats) -> Shape | None:
         return None
     gap = np.ptp(x[first:], axis=1)
     level = np.abs(np.median(x[first:], axis=1)) + 1e-30
-    return Shape("parts", _odd_one(x, first), first, float(np.median(gap)), float(np.median(gap / level)), np.inf)
+    return Shape("parts", _odd_one(x, first), first, median(gap), median(gap / level), np.inf)
 
 
 def _odd_one(x: Floats, first: int) -> int | None:
@@ -68,7 +68,7 @@ def one_apart(x: Floats, floor: float) -> Shape | None:
     Positive values are compared by their ratios: noise shrinks with a loss that falls.
     """
     ratios = bool((x > 0).all())
-    y = np.log(x) if ratios else x / (float(np.median(np.abs(x))) + 1e-30)
+    y = np.log(x) if ratios else x / (median(np.abs(x)) + 1e-30)
     two = x.shape[1] == 2
     d = np.column_stack([y[:, 0] - y[:, 1], y[:, 1] - y[:, 0]]) if two else y - np.median(y, axis=1, keepdims=True)
     found = []
@@ -78,7 +78,7 @@ def one_apart(x: Floats, floor: float) -> Shape | None:
         rest = np.r_[before - np.median(before), after - np.median(after)]
         found.append(_shift(d, j, row, float(np.median(after) - np.median(before)), rest, min(len(before), len(after))))
         if not two:
-            level = float(np.median(d[:, j]))
+            level = median(d[:, j])
             found.append(_shift(d, j, 0, level, d[:, j] - level, len(d)))
     shapes = [(replace(s, relative=float(np.expm1(s.relative)) if ratios else s.relative), errors) for s, errors in found]
     known = [s for s, errors in shapes if s.noises >= NOISES and errors >= SURE and s.relative >= floor]
@@ -149,7 +149,7 @@ def drift(x: Floats, floor: float) -> Shape | None:
     relative = np.ptp(x, axis=1) / (np.abs(np.median(x, axis=1)) + 1e-30)
     if len(relative) < 8 * SIDE:
         return None
-    eighths = np.array([float(np.median(q)) for q in np.array_split(relative, 8)])
+    eighths = np.array([median(q) for q in np.array_split(relative, 8)])
     times = eighths[-1] / max(eighths[0], 1e-30)
     if times < DRIFT or eighths[-1] < floor or int((np.diff(eighths) > 0).sum()) < RISES:
         return None

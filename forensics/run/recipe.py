@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from forensics.run import rate_shape, settings
 from forensics.run.once import once
+from forensics.run.robust import median
 from forensics.run.series import series
 from parsers.tables import Run
 
@@ -74,7 +73,7 @@ def sgd_rate(run: Run) -> float:
     clip, norm = _clip(run), series(run, "grad.norm")
     if not clip or norm is None or not norm.usable.any():
         return SGD
-    return SGD * max(float(np.median(norm.value[norm.usable])) / clip, 1.0)
+    return SGD * max(median(norm.value[norm.usable]) / clip, 1.0)
 
 
 def _warmup(run: Run, shape: rate_shape.Shape | None) -> float | None:

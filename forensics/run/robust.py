@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import bottleneck
 import numpy as np
 
-SHORT = 2000  # unit: values that are sorted in a tenth of a millisecond
 MOST_DIGITS = 8  # bound: behind the point; float32 has seven in all, so that what was not rounded has more
 ROUNDED = 10  # unit: last digits; what is smaller and varies by a twentieth is printed as one number
 SIGMA = 1.4826
@@ -20,11 +20,8 @@ def robust_sigma(x: Any, about: Any = None) -> float:
 
 
 def median(x: Any) -> float:
-    """As `np.median` of one dimension; of a short series in a tenth of its time."""
-    if not 0 < len(x) <= SHORT:
-        return float(np.median(x))
-    y = np.sort(x)
-    return float(y[-1]) if y[-1] != y[-1] else float((y[(len(y) - 1) // 2] + y[len(y) // 2]) / 2)
+    """As `np.median` of all values, in a tenth of its time; NaN where one is NaN, or of none."""
+    return float(bottleneck.median(x))
 
 
 def noise_by_steps(x: Any) -> float:

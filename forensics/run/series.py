@@ -132,6 +132,7 @@ def _sum(run: Run, name: str) -> list[Series]:
     return [replace(own[0], name=name, tag=" + ".join(p.tag for p in own), value=np.sum([p.value for p in own], axis=0))]
 
 
+@once
 def names(run: Run, least: int = 1) -> list[str]:
     """Every canonical name that was logged, in alphabetical order, a loss of which only the terms were logged among them; of hundreds of thousands
     most have few points."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from forensics.run import endings, proper_end
 from forensics.run.metric_columns import arrays
 from forensics.run.once import once
+from forensics.run.robust import median
 from forensics.run.series import Floats, Ints
 from parsers.tables import DOUBTED, WIDEST_ZONE, Run
 
@@ -99,7 +100,7 @@ def _usual(time: Floats, step: Ints) -> float:
     steps, first = np.unique(step, return_index=True)
     gap, steps = np.diff(time[first]), np.diff(steps)
     pauses = np.diff(np.unique(time))
-    usual = float(np.median(pauses)) if len(pauses) else 0.0
+    usual = median(pauses) if len(pauses) else 0.0
     return max(usual, float(np.median(gap[gap > 0] / steps[gap > 0]) * np.median(steps[-5:]))) if (gap > 0).any() else usual
 
 

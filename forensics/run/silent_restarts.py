@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from forensics.run import endings
+from forensics.run.robust import median
 from forensics.run.series import Series
 from parsers.tables import Run
 
@@ -25,7 +26,7 @@ def with_silent_restarts(run: Run, s: Series) -> Series:
     known = pauses[np.isfinite(pauses) & (np.diff(s.attempt) == 0)]
     if len(known) < LEAST_PAUSES:
         return s
-    silent = np.flatnonzero(pauses > max(SILENCE, SILENCE_TIMES * float(np.median(known)))) + 1
+    silent = np.flatnonzero(pauses > max(SILENCE, SILENCE_TIMES * median(known))) + 1
     attempt = s.attempt.copy()
     for i in silent.tolist():
         n = min(ANEW, len(s) - i, i)

@@ -12,6 +12,7 @@ import numpy as np
 
 from forensics.run.metric_columns import arrays
 from forensics.run.once import once
+from forensics.run.robust import median
 from forensics.run.series import Floats
 from parsers import arrow
 from parsers.tables import Run
@@ -58,7 +59,7 @@ def smooth_growth(value: Floats, least: int = 40) -> float | None:
     half = value[len(value) // 2 :]
     if len(value) < least:
         return None
-    parts = [float(np.median(p)) for p in np.array_split(half, 12)]
+    parts = [median(p) for p in np.array_split(half, 12)]
     change = np.diff(parts)
     if parts[0] <= 0 or float(np.mean(change >= 0)) < 0.9 or int((change > 0).sum()) < 4:
         return None

@@ -9,7 +9,7 @@ import numpy as np
 from forensics.errors import CannotTell
 from forensics.run.inputs import loss_of, surviving
 from forensics.run.once import once
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.spikes.medians import centred_median
 from parsers.tables import Run
@@ -76,17 +76,17 @@ def lacking(run: Run, least: int, name: str = "") -> str:
 
 
 def first_level(x: Floats) -> float:
-    return float(np.median(x[:BEGINNING])) if len(x) else math.nan
+    return median(x[:BEGINNING]) if len(x) else math.nan
 
 
 def last_level(x: Floats) -> float:
     """Median of the last tenth, at least of three values."""
-    return float(np.median(x[-max(len(x) // 10, BEGINNING) :])) if len(x) else math.nan
+    return median(x[-max(len(x) // 10, BEGINNING) :]) if len(x) else math.nan
 
 
 def levels(x: Floats, parts: int) -> list[float]:
     """Medians of equal parts, in order."""
-    return [float(np.median(part)) for part in np.array_split(x, parts)]
+    return [median(part) for part in np.array_split(x, parts)]
 
 
 def scatter(x: Floats) -> float:

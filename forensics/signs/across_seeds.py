@@ -11,6 +11,7 @@ from forensics.case import Finding
 from forensics.detectors import seed_spread
 from forensics.errors import CannotTell
 from forensics.findings import GRAVE
+from forensics.run.robust import median
 from forensics.run.series import series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.tables import Run
@@ -94,4 +95,4 @@ def _last_level(run: Run, name: str) -> float | None:
     """The median of the last tenth of a metric, of three values at least."""
     found = series(run, name)
     values = found.value[found.usable] if found is not None else np.zeros(0)
-    return float(np.median(values[-max(len(values) // 10, 3) :])) if len(values) >= 3 else None
+    return median(values[-max(len(values) // 10, 3) :]) if len(values) >= 3 else None

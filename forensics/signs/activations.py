@@ -7,6 +7,7 @@ import numpy as np
 from forensics.detectors import plateau
 from forensics.run import settings
 from forensics.run.idle_units import shares_zero
+from forensics.run.robust import median
 from forensics.run.series import Floats, Series, parts, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.lazy_regex import lazy_re
@@ -47,7 +48,7 @@ def predictions_constant(s: Symptoms) -> Sign:
         return cannot_tell("the spread of the predictions was not logged.")
     if settings.number(s.run, "batch_size") == 1:
         return does_not_arise("a batch holds one sample, whose prediction has no spread.")
-    least = min(spreads, key=lambda p: float(np.median(p.value)))
+    least = min(spreads, key=lambda p: median(p.value))
     scale = _error(s.run)
     none = least.value <= FLOAT * scale
     beside = f", beside an error of {scale:.2g}" if scale else ""
@@ -64,5 +65,5 @@ def _error(run: Run) -> float:
     if loss is None or found is None:
         return 0.0
     x: Floats = loss.value[loss.usable]
-    usual = float(np.median(x)) if len(x) else 0.0
+    usual = median(x) if len(x) else 0.0
     return usual if found[2].lower().startswith("r") else float(np.sqrt(max(usual, 0.0)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.detectors import initial_loss, plateau
+from forensics.run.robust import median
 from forensics.run.series import series
 from forensics.run.trouble import trouble
 from forensics.run.usable_values import begins_late, first_level, lacking, last_level, levels, usable
@@ -41,7 +42,7 @@ def gradient_gone_after_trouble(s: Symptoms) -> Sign:
     before, after = x[step < at], x[-len(x) // 3 :]
     if len(before) < plateau.LEVEL:
         return cannot_tell(f"too few gradient norms come before the trouble at step {at}.")
-    usual, left = float(np.median(before)), float(np.median(after))
+    usual, left = median(before), median(after)
     text = f"The gradient norm is {usual:.3g} before the trouble at step {at} and {left:.3g} in the last third of the run."
     return seen(text, found[:1], first=at, last=int(step[-1])) if left < GONE * usual else absent(text, found[:1])
 

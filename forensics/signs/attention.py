@@ -6,6 +6,7 @@ import numpy as np
 
 from forensics.detectors import attention_logits, loss_spike
 from forensics.findings import GRAVE
+from forensics.run.robust import median
 from forensics.run.usable_values import lacking, last_level
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from forensics.spikes.selected import LEAST
@@ -32,7 +33,7 @@ def attention_saturated_from_start(s: Symptoms) -> Sign:
     x = logged.value[logged.usable] if logged is not None else np.zeros(0)
     if len(x) < attention_logits.LEAST:
         return cannot_tell(f"attention logits were not logged with {attention_logits.LEAST} finite values.")
-    first = float(np.median(x[:5]))
+    first = median(x[:5])
     if first >= attention_logits.HUGE:
         return cannot_tell(
             f"nothing shows that the model was untrained when its largest attention logit was {first:.3g}, or it grew from there."

@@ -15,6 +15,7 @@ from forensics.detectors import rank_disagreement
 from forensics.detectors.rank_disagreement import Apart
 from forensics.findings import GRAVE
 from forensics.run import rank_shapes, ranks, settings, weights_split
+from forensics.run.robust import median
 from forensics.run.series import series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers import arrow
@@ -148,7 +149,7 @@ def _together(s: Symptoms) -> Sign:
         gap = np.ptp(m.value, axis=1)
         ok = np.isfinite(gap) & (middle > 0)
         tag = m.tag if series(s.run, name) is not None else name
-        told += [f"{tag} differs by {float(np.median(gap[ok] / middle[ok])):.1%}"] if ok.any() else []
+        told += [f"{tag} differs by {median(gap[ok] / middle[ok]):.1%}"] if ok.any() else []
     other = [f for f in s.of(Apart) if not f.facts.metric.startswith("time.")]
     if other:
         return absent(f"The ranks differ otherwise: {other[0].title}.", other[:1])

@@ -13,7 +13,7 @@ from forensics.errors import CannotTell
 from forensics.findings import GRAVE
 from forensics.run import settings
 from forensics.run.inputs import loss_of
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import median, robust_sigma
 from forensics.run.series import Floats, series
 from forensics.signs.saved_state import OF_OPTIMIZER_STATE
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -140,7 +140,7 @@ def _around(run: Run, step: int) -> Iterator[tuple[str, bool]]:
         sides = (found.value[found.usable & (found.step < step)][-AROUND:], found.value[found.usable & (found.step >= step)][:AROUND])
         if min(map(len, sides)) < LEAST:
             continue
-        before, after = (robust_sigma(np.diff(x)) if name == "loss.train" else float(np.median(x)) for x in sides)
+        before, after = (robust_sigma(np.diff(x)) if name == "loss.train" else median(x) for x in sides)
         a, b = (1.17 / np.sqrt(len(x)) if name == "loss.train" else _error(x) for x in sides)  # 1.17: of a robust sigma
         moves = min(before, after) > 0 and abs(np.log(after / before)) > max(ERRORS * np.hypot(a, b), CHANGED)
         yield f"{what} goes from {before:.3g} to {after:.3g}", bool(moves)
@@ -148,7 +148,7 @@ def _around(run: Run, step: int) -> Iterator[tuple[str, bool]]:
 
 def _error(x: Floats) -> float:
     """Relative standard error of a median (1.25: over that of a mean)."""
-    return 1.25 * robust_sigma(x) / max(abs(float(np.median(x))), 1e-30) / float(np.sqrt(len(x)))
+    return 1.25 * robust_sigma(x) / max(abs(median(x)), 1e-30) / float(np.sqrt(len(x)))
 
 
 def _between_launches(s: Symptoms, of_kind: Callable[[str], bool], words: str) -> Sign:

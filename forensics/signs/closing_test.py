@@ -10,6 +10,7 @@ import numpy as np
 from forensics.run import settings
 from forensics.run.evaluations import shares
 from forensics.run.metric_columns import arrays
+from forensics.run.robust import median
 from forensics.run.series import Series, names, parts
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 from parsers import arrow
@@ -66,7 +67,7 @@ def closing_test_far_worse(s: Symptoms) -> Sign:
 
 def _beside(run: Run, v: Series, t: _Test) -> tuple[float, float, str, Series, _Test]:
     """How far the test falls short, how far it may, both in words, and the two."""
-    level = float(np.median(shares(v.value[v.usable])[-LASTS:]))
+    level = median(shares(v.value[v.usable])[-LASTS:])
     value = float(shares(np.array([t.value]))[0])
     logged = next((int(n) for x in settings.named(run, _ITEMS) if (n := settings.as_number(x.value)) and n > 1), None)
     n = logged or LEAST

@@ -17,6 +17,7 @@ from forensics.many_runs.config_diff import kind_of
 from forensics.run import endings
 from forensics.run.announced import announced
 from forensics.run.inputs import surviving
+from forensics.run.robust import median
 from forensics.run.series import parts, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 
@@ -190,7 +191,7 @@ def epochs_count_anew(s: Symptoms) -> Sign:
     back = np.flatnonzero(np.diff(number) < 0) + 1
     if not len(back):
         return absent(f"Epochs go on with the steps, from {number[0]:.0f} to {number[-1]:.0f}." if len(rows) else "No epoch has a number.")
-    pace = float(np.median(np.diff(epoch.value[rows]).clip(min=0)))  # of two rows
+    pace = median(np.diff(epoch.value[rows]).clip(min=0))  # of two rows
     if (epoch.value[rows][back] - epoch.value[rows][0] > AHEAD * pace).any():  # as where an epoch has another number of steps now
         return absent(
             f"At step {step[back[0]]} the number of the epoch falls to {epoch.value[rows][back[0]]:.3g}, which is not where it began."

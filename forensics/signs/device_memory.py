@@ -9,6 +9,7 @@ from forensics.detectors import memory
 from forensics.run import memory_kinds
 from forensics.run.how_it_ended import ending
 from forensics.run.inputs import surviving
+from forensics.run.robust import median
 from forensics.run.series import Series, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
@@ -109,7 +110,7 @@ def _half(curve: Series) -> np.ndarray:
 
 def _levels(s: Symptoms, curve: Series) -> str:
     rows = _half(curve)
-    parts = [float(np.median(curve.value[p])) for p in np.array_split(rows, 4)]
+    parts = [median(curve.value[p]) for p in np.array_split(rows, 4)]
     low, high = min(parts), max(parts)
     unit = f" {curve.unit}" if curve.unit else ""
     levels = f"at {low:.4g}{unit}" if f"{low:.4g}" == f"{high:.4g}" else f"between {low:.4g} and {high:.4g}{unit}"

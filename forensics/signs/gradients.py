@@ -9,7 +9,7 @@ import numpy as np
 from forensics.case import Finding
 from forensics.detectors import divergence, grad_spike, layer_gradients, loss_spike, zero_loss
 from forensics.run import settings
-from forensics.run.robust import last_digit
+from forensics.run.robust import last_digit, median
 from forensics.run.series import parts, series
 from forensics.run.trouble import trouble
 from forensics.run.usable_values import begins_late, first_level, lacking, last_level, levels, usable
@@ -67,7 +67,7 @@ def _beside(s: Symptoms, trouble: Finding) -> Sign | None:
     before, there = x[step < at - LEADS][-BEFORE:], np.flatnonzero((step >= at - LEADS) & (step <= at + FOLLOWS))
     if len(before) < FIRST or not len(there):
         return None
-    row, usual, highest = there[int(np.argmax(x[there]))], float(np.median(before)), float(before.max())
+    row, usual, highest = there[int(np.argmax(x[there]))], median(before), float(before.max())
     text = f"The gradient norm is {x[row]:.3g} at step {step[row]}, where the loss has its trouble at step {at}; before it was usually {usual:.3g}."
     if usual > 0 and x[row] >= LARGE * usual and x[row] > highest:
         return seen(text, [trouble], first=int(step[row]), last=int(step[row]))
@@ -82,10 +82,10 @@ def gradient_was_tiny(s: Symptoms) -> Sign:
     if why := lacking(s.run, LEAST, "grad.norm"):
         return cannot_tell(why)
     step, x = usable(s.run, "grad.norm")
-    usual = [float(np.median(b)) for at in begins if len(b := x[step < at][-BEFORE:]) >= FIRST]
+    usual = [median(b) for at in begins if len(b := x[step < at][-BEFORE:]) >= FIRST]
     if not usual:
         return cannot_tell(f"too few gradient norms come before the trouble at step {begins[0]}.")
-    level = float(np.median(usual))
+    level = median(usual)
     text = f"The gradient norm was usually {level:.2g} before the trouble (first at step {begins[0]})."
     return seen(text, first=int(step[0]), last=begins[0]) if 0 < level < TINY else absent(text)
 
@@ -130,7 +130,7 @@ def gradients_flow(s: Symptoms) -> Sign:
     if why := lacking(s.run, FIRST, "grad.norm"):
         return cannot_tell(why)
     step, x = usable(s.run, "grad.norm")
-    usual = float(np.median(x))
+    usual = median(x)
     if usual > TINY:
         return seen(f"Gradients flow: their norm is {usual:.2g} in the median.", first=int(step[0]), last=int(step[-1]))
     return absent(f"There is hardly any gradient: its norm is {usual:.2g} in the median.")
@@ -141,7 +141,7 @@ def first_gradients_large(s: Symptoms) -> Sign:
     if why := lacking(s.run, LEAST, "grad.norm") or begins_late(s.run):
         return cannot_tell(why)
     step, x = usable(s.run, "grad.norm")
-    first, usual = float(np.median(x[:FIRST])), float(np.median(x[len(x) // 2 :]))
+    first, usual = median(x[:FIRST]), median(x[len(x) // 2 :])
     text = f"The first gradient norms are {first:.3g}, those of the second half {usual:.3g} in the median."
     return seen(text, first=int(step[0]), last=int(step[FIRST - 1])) if first > LARGE_AT_FIRST * usual else absent(text)
 
@@ -150,7 +150,7 @@ def _layers(s: Symptoms, found: list[Finding[layer_gradients.Facts]]) -> Sign:
     """What the norms by layer say: this finding, or how they compare."""
     if found:
         return seen(f"{found[0].title}.", found, first=found[0].first_step, last=found[0].last_step)
-    usual = {g.tag: float(np.median(x)) for g in parts(s.run, "grad.norm_layer") if len(x := g.value[np.isfinite(g.value)])}
+    usual = {g.tag: median(x) for g in parts(s.run, "grad.norm_layer") if len(x := g.value[np.isfinite(g.value)])}
     if len(usual) < 2:
         return cannot_tell("the gradient norm was not logged by layer.")
     low, high = min(usual, key=lambda t: usual[t]), max(usual, key=lambda t: usual[t])
@@ -178,7 +178,7 @@ def units_dead(s: Symptoms) -> Sign:
     """A logged share of dead or saturated units stands above 90 %."""
     if found := [f for f in s.of(layer_gradients.Facts) if f.facts.dead is not None]:
         return seen(f"{found[0].title}.", found, first=found[0].first_step, last=found[0].last_step)
-    shares = [(float(np.median(x)), d.tag) for d in layer_gradients.shares_dead(s.run) if len(x := d.value[np.isfinite(d.value)])]
+    shares = [(median(x), d.tag) for d in layer_gradients.shares_dead(s.run) if len(x := d.value[np.isfinite(d.value)])]
     if not shares:
         return cannot_tell("no share of dead or saturated units was logged.")
     share, tag = max(shares)
@@ -214,11 +214,11 @@ def gradient_carries_over(s: Symptoms) -> Sign:
         return cannot_tell("too few positive values of the gradient norm or the loss were logged.")
     if float((norm >= (1 - AT_CLIP) * norm.max()).mean()) > 1 - NEARLY_ALL:
         return cannot_tell("the gradient norm was logged after clipping, which hides how it scatters.")
-    if float(np.median(norm)) < COARSE * (digit := last_digit(norm)):
+    if median(norm) < COARSE * (digit := last_digit(norm)):
         return cannot_tell(f"the gradient norm was printed in steps of {digit:g}, which hide how it scatters.")
     if (apart := int(np.median(np.diff(np.unique(step))))) > SELDOM:
         return cannot_tell(f"gradient norms were logged {apart} steps apart, and may be means of the steps between.")
-    moves, loss_moves = (float(np.median(np.abs(np.diff(np.log(x))))) for x in (norm, loss))
+    moves, loss_moves = (median(np.abs(np.diff(np.log(x)))) for x in (norm, loss))
     if loss_moves > BLOWN_UP:
         return does_not_arise(
             f"the loss changes by a factor of {np.exp(loss_moves):.3g} from one value to the next: it has blown up, and is no yardstick."

@@ -13,7 +13,7 @@ from forensics.run.announced import announced
 from forensics.run.configured_rate import CYCLES, DOWN, FLAT, expected_rate
 from forensics.run.how_it_ended import ending
 from forensics.run.inputs import surviving
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.signs.held_out import eval_turned_where_training_jumped
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
@@ -36,7 +36,7 @@ def _levels(x: Floats) -> tuple[float, float, float]:
     """Median of the first three values, of the last tenth; standard error of a tenth."""
     n = max(len(x) // 10, 3)
     error = robust_sigma(np.diff(x[len(x) // 2 :])) / math.sqrt(2) * 1.25 / math.sqrt(n)  # 1.25: of a median, over that of a mean
-    return float(np.median(x[:3])), float(np.median(x[-n:])), error
+    return median(x[:3]), median(x[-n:]), error
 
 
 def outliers_only(s: Symptoms) -> Sign:
@@ -86,8 +86,8 @@ def loss_near_noise_floor(s: Symptoms) -> Sign:
     if told is None:
         return cannot_tell(f"fewer than {LEAST} training losses were logged.")
     x = told[1]
-    quarters = [float(np.median(part)) for part in np.array_split(x, 4)]
-    first, third, last = float(np.median(x[:3])), quarters[2], quarters[3]
+    quarters = [median(part) for part in np.array_split(x, 4)]
+    first, third, last = median(x[:3]), quarters[2], quarters[3]
     text = f"Training loss is {first:.4g} at first, {third:.4g} in the third quarter of the run and {last:.4g} in the last."
     return seen(text) if 0 < last <= HALF * first and abs(third - last) <= LITTLE * (first - last) else absent(text)
 
@@ -204,6 +204,6 @@ def _undone(step: Ints, x: Floats, begin: int, end: int) -> bool:
     before, stage = x[step <= begin], x[(step > begin) & (step < end)]
     if len(before) < LEAST or len(stage) < LEAST:
         return False
-    level, up, last = (float(np.median(v)) for v in (before[-3:], stage[:3], stage[-3:]))
+    level, up, last = (median(v) for v in (before[-3:], stage[:3], stage[-3:]))
     jumps = up - level > NOISES * robust_sigma(np.diff(before[-LEAST:]))
     return jumps and up - last >= UNDONE * (up - level)

@@ -22,6 +22,7 @@ from forensics.detectors import train_eval_gap as gap
 from forensics.detectors.dataset_loss import Facts as OneSet
 from forensics.findings import GRAVE
 from forensics.run import evaluations as held
+from forensics.run.robust import median
 from forensics.run.scores import curve, held_out
 from forensics.run.series import Series, parts, series
 from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN, eval_at_chance_throughout, eval_never_better
@@ -57,7 +58,7 @@ def _worsened(run: Run) -> tuple[int, float, float]:
     """(step of the lowest evaluation loss, that loss, the level of the last three)."""
     step, x = curve(run)
     best = int(np.argmin(x))
-    return int(step[best]), float(x[best]), float(np.median(x[-3:]))
+    return int(step[best]), float(x[best]), median(x[-3:])
 
 
 def _named(run: Run) -> tuple[str, str, int]:
@@ -114,7 +115,7 @@ def eval_turned_up(s: Symptoms) -> Sign:
 def _far_below(run: Run, sets: Sequence[Series]) -> bool:
     """Whether training ends below a tenth of every one of these evaluations: what it learns by heart helps none of them."""
     train = series(run, "loss.train")
-    ends = [float(np.median(p.value[p.usable][-BACK:])) for p in sets if p.usable.sum() >= BACK]
+    ends = [median(p.value[p.usable][-BACK:]) for p in sets if p.usable.sum() >= BACK]
     last = held.level_at(train, int(train.step[-1]), BACK) if train is not None else None
     return last is not None and bool(ends) and last < BY_HEART * min(ends)
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from forensics.detectors import train_eval_gap as gap
 from forensics.run import evaluations as held
+from forensics.run.robust import median
 from forensics.run.scores import Score, held_out, scores
 from forensics.run.series import Floats, Series, series
 from forensics.run.usable_values import first_level
@@ -71,7 +72,7 @@ def eval_never_better(s: Symptoms) -> Sign:
     if curve.rises and HALF <= first <= best <= 1 and 1 - best <= (1 - RISES) * (1 - first):
         return absent(f"{text}: of what it could still rise, it rose {(best - first) / (1 - first):.0%}.")
     left = pair[1] / pair[0]
-    worse = len(x) >= STEADY and float(np.median(x[-3:])) > x[0] + LEARNED * abs(x[0])
+    worse = len(x) >= STEADY and median(x[-3:]) > x[0] + LEARNED * abs(x[0])
     if left >= (A_LITTLE if worse else FELL if len(x) >= STEADY else BY_ROTE):
         return cannot_tell(f"the training loss hardly falls either ({pair[0]:.4g} to {pair[1]:.4g}).")
     return seen(f"{text}, {last:.4g} at the end, while training loss falls from {pair[0]:.4g} to {pair[1]:.4g}.", s.of(gap.Facts))
@@ -119,7 +120,7 @@ def first_pass_learnt_evaluation_not(s: Symptoms) -> Sign:
     never = next((t for look in (eval_at_chance_throughout, eval_never_better) if (t := look(s)).state != CANNOT_TELL), None)
     if never is None:
         return cannot_tell("the evaluation cannot be held against guessing, nor against its own first value.")
-    first, last = _beginning(train.value[rows]), float(np.median(train.value[rows[-LEAST:]]))
+    first, last = _beginning(train.value[rows]), median(train.value[rows[-LEAST:]])
     text = f"Training loss goes from {first:.4g} to {last:.4g} in the first pass over the data, until step {train.step[rows[-1]]}"
     if never.state == ABSENT or not 0 < last <= BY_ROTE * first:
         return absent(f"{text}{'; the evaluation learns, too' if never.state == ABSENT else ''}.")
@@ -180,7 +181,7 @@ def _score(s: Score) -> Sign | None:
         if s.rises and len(s.value) >= HITLESS and not s.value.any():
             return seen(f"{s.tag} is 0 at each of {len(s.value)} evaluations.", first=begin, last=end)
         return None
-    best, last = float(s.value.max()), float(np.median(s.value[-LEAST:]))
+    best, last = float(s.value.max()), median(s.value[-LEAST:])
     text = f"{s.tag} is {best:.3g} at the best of {len(s.value)} evaluations and {last:.3g} at the end; knowing nothing gives {s.guess:g}."
     room = CHANCE * (1 - s.guess)
     learnt = last > s.guess + LASTS * room or best > s.guess + BEST * room

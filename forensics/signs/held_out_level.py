@@ -8,7 +8,7 @@ from forensics.detectors import eval_jump, eval_noise
 from forensics.run import evaluations as held
 from forensics.run import settings
 from forensics.run.evaluations import FIFTHS
-from forensics.run.robust import error_of_median, robust_sigma
+from forensics.run.robust import error_of_median, median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.run.usable_values import first_level, nan_from
 from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN
@@ -44,7 +44,7 @@ def training_learnt_by_heart(s: Symptoms) -> Sign:
     x, step = train.value[train.usable], train.step[train.usable]
     if len(x) < LEAST or step.min() > BEGINS * step.max():
         return cannot_tell("the log does not hold the beginning of training, or fewer than 20 values of it.")
-    early, late = float(np.median(x[:EARLY])), float(np.median(x[-held.LEVEL :]))
+    early, late = median(x[:EARLY]), median(x[-held.LEVEL :])
     if early <= 0:
         return cannot_tell("the training loss is not positive, so shares of it say nothing.")
     text = f"Training loss ends at {late:.3g}, {late / early:.1%} of its early level ({early:.3g})."
@@ -62,7 +62,7 @@ def eval_left_behind(s: Symptoms) -> Sign:
     first, last = first_level(train.value[train.usable]), held.level_at(train, int(train.step[-1]), EARLY_ONES)
     if last is None:
         return cannot_tell("no training loss was logged near the end of the run.")
-    end = float(np.median(x[-EARLY_ONES:]))
+    end = median(x[-EARLY_ONES:])
     text = f"Training loss goes from {first:.4g} to {last:.3g}, and the evaluation loss ends at {end:.4g}"
     if last >= APART * end or end <= HALF * first:
         return absent(f"{text}.")
@@ -76,7 +76,7 @@ def eval_improves_to_end(s: Symptoms) -> Sign:
     if len(x) < FIFTHS:
         return cannot_tell(NO_LOSS if not len(x) else f"only {len(x)} evaluations were logged, {FIFTHS} are needed.")
     fifth, best = len(x) // FIFTHS, int(np.argmin(x))
-    better = float(np.median(x[-fifth:])) < float(np.median(x[-2 * fifth : -fifth]))
+    better = median(x[-fifth:]) < median(x[-2 * fifth : -fifth])
     text = f"The best of {len(x)} evaluation losses is {x[best]:.4g}, at step {step[best]} of {step[-1]}; the last is {x[-1]:.4g}."
     return seen(text, first=int(step[best])) if best >= len(x) - fifth and better else absent(text)
 
@@ -92,7 +92,7 @@ def eval_below_training(s: Symptoms) -> Sign:
     gaps = gaps[np.isfinite(gaps)]
     if len(gaps) < BELOW:
         return cannot_tell(f"only {len(gaps)} evaluations have training losses beside them, {BELOW} are needed.")
-    apart = float(np.median(gaps))
+    apart = median(gaps)
     below = int((gaps > 0).sum())
     text = f"Evaluation loss lies below training loss in {below} of {len(gaps)} evaluations ({apart:+.3g} between them, in the median)."
     return seen(text) if below == len(gaps) and apart > eval_noise.noise_of(x) else absent(text)
@@ -112,7 +112,7 @@ def eval_like_training_with_dropout(s: Symptoms) -> Sign:
     gaps = gaps[np.isfinite(gaps)]
     if len(gaps) < EARLY_ONES:
         return cannot_tell(f"{len(gaps)} evaluations in the first pass have training losses beside them, {EARLY_ONES} are needed.")
-    apart, error = float(np.median(gaps)), error_of_median(robust_sigma(gaps), len(gaps))
+    apart, error = median(gaps), error_of_median(robust_sigma(gaps), len(gaps))
     text = f"With a dropout of {share:g}, training loss is {apart:+.1%} apart from evaluation loss in the first pass (median of {len(gaps)} evaluations)."
     if abs(apart) - ERRORS * error >= COSTS:
         return absent(text, where=told.where)

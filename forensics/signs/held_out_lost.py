@@ -10,6 +10,7 @@ from forensics.case import Finding
 from forensics.detectors import level_shift, loss_spike
 from forensics.findings import GRAVE
 from forensics.run import evaluations as held
+from forensics.run.robust import median
 from forensics.run.scores import scores
 from forensics.run.series import Series, parts, series
 from forensics.signs.held_out_chance import NO_TRAIN
@@ -46,7 +47,7 @@ def _lost(p: Series) -> list[int]:
     if x.min() < 0:  # an R2, of which no share can be lost
         return []
     highest = np.maximum.accumulate(x[::-1])[::-1]  # of a row and all later ones
-    levels = {k: float(np.median(x[k - LASTS : k])) for k in range(LASTS, len(x) - LASTS + 1)}
+    levels = {k: median(x[k - LASTS : k]) for k in range(LASTS, len(x) - LASTS + 1)}
     return [int(rows[k]) for k, level in levels.items() if highest[k] < HALF * level < x[k - 1]]
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from forensics.detectors import plateau
 from forensics.run.evaluations import shares
+from forensics.run.robust import median
 from forensics.run.series import series
 from forensics.run.usable_values import begins_late, lacking
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -29,7 +30,7 @@ def hits_rise_beside_still_loss(s: Symptoms) -> Sign:
         if a is None or a.usable.sum() < LEAST:
             continue
         x = shares(a.value[a.usable])
-        first, last = float(np.median(x[:2])), float(np.median(x[-2:]))
+        first, last = median(x[:2]), median(x[-2:])
         told = f"{a.tag} goes from {first:.3g} to {last:.3g}, while the loss goes from {found[0].facts.first:.4g} to {found[0].facts.last:.4g}."
         if last > HALF and last - first >= HALF * (1 - first):
             rows = np.flatnonzero(a.usable)

@@ -9,7 +9,7 @@ import numpy as np
 from forensics.detectors.plateau import LEVEL
 from forensics.run import plan, settings
 from forensics.run.evaluations import shares
-from forensics.run.robust import error_of_median, noise_by_steps
+from forensics.run.robust import error_of_median, median, noise_by_steps
 from forensics.run.series import Floats, Series, names, series
 from forensics.run.usual_rate import is_set
 from forensics.run.weight_norms import frozen_on_purpose
@@ -53,7 +53,7 @@ def hits_never_rise(s: Symptoms) -> Sign:
             return absent(f"{low[tag]}.")
     own = [a for a in logged if len(told[a.tag]) >= MANY and not _by_epoch(s.run, a)]
     beside = [a for a in logged if _costs_as_guessing(s.run, told[a.tag])]
-    shown = [a for a in own if _room(told[a.tag]) <= ROOM * float(np.median(told[a.tag]))] + beside
+    shown = [a for a in own if _room(told[a.tag]) <= ROOM * median(told[a.tag])] + beside
     if not shown:
         return cannot_tell(f"how hits began was not logged, or they scatter too widely: {low[logged[0].tag]}.")
     a = shown[0]
@@ -77,10 +77,10 @@ def _no_question(run: Run, logged: list[Series]) -> str:
 
 def _moves(x: Floats) -> bool:
     """Whether hits are many, none, or rise beyond their scatter at some time."""
-    first = float(np.median(x[: max(len(x) // TENTHS, LEVEL)]))
+    first = median(x[: max(len(x) // TENTHS, LEVEL)])
     if len(x) < MANY:
         return not 0 < first <= LOW or float(x.max()) > GUESSED * first
-    best = max(float(np.median(part)) for part in np.array_split(x, FIFTHS))
+    best = max(median(part) for part in np.array_split(x, FIFTHS))
     return not 0 < best <= LOW or best - first > _room(x)
 
 
@@ -106,5 +106,5 @@ def _costs_as_guessing(run: Run, hits: Floats) -> bool:
     if loss is None or not is_likelihood(loss.tag) or loss.usable.sum() < LEAST:
         return False
     x = loss.value[loss.usable]
-    end = float(np.median(x[-max(len(x) // FIFTHS, LEVEL) :]))
+    end = median(x[-max(len(x) // FIFTHS, LEVEL) :])
     return abs(end + math.log(float(np.mean(hits)))) <= math.log(GUESSED)

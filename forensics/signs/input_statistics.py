@@ -10,7 +10,7 @@ import numpy as np
 from forensics.case import Finding
 from forensics.detectors import divergence, level_shift, loss_spike, train_eval_gap
 from forensics.run.metrics_in_words import worded
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import median, robust_sigma
 from forensics.run.scores import curve
 from forensics.run.series import Floats, Ints, Series
 from forensics.run.usable_values import interval
@@ -66,7 +66,7 @@ def _absurd(s: Symptoms, *, many: bool) -> Sign:
     for p in logged:
         step, x = p.step[p.usable], p.value[p.usable]
         off = np.abs(x - np.median(x))
-        rows = np.flatnonzero((off > SIGMAS * robust_sigma(x)) & (off > TIMES * float(np.median(np.abs(x)))) & (off > 0))
+        rows = np.flatnonzero((off > SIGMAS * robust_sigma(x)) & (off > TIMES * median(np.abs(x))) & (off > 0))
         hit = [f for f in spikes if len(_within(f, step[rows], p.interval, begins=True))]
         if not len(rows) or not hit:
             continue
@@ -127,7 +127,7 @@ def _steps(step: Ints, x: Floats, first: int, last: int, reach: int) -> tuple[in
     before, after = x[step < first - reach], x[step > last + reach]
     if min(len(before), len(after)) < NEAR:
         return None
-    low, high = float(np.median(before)), float(np.median(after))
+    low, high = median(before), median(after)
     middle, up = (low + high) / 2, high > low
     if abs(high - low) <= APART * max(robust_sigma(before), robust_sigma(after)):
         return None

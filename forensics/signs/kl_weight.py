@@ -13,6 +13,7 @@ from forensics.detectors import divergence, loss_spike, plateau
 from forensics.run import settings
 from forensics.run.loss_terms import of_a_loss
 from forensics.run.metrics_in_words import stays_from, together, worded
+from forensics.run.robust import median
 from forensics.run.series import Floats, Series, series
 from forensics.signs.other_objectives import A_WEIGHT, HALF, KL_TERM
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -87,8 +88,8 @@ def kl_weight_holds_loss_up(s: Symptoms) -> Sign:
     step, (x, w, k) = together(total, weight, kl)
     if len(step) < 2 * divergence.FEW:
         return cannot_tell("a KL term and its weight were logged beside too few values of the loss.")
-    first, last = still[0].facts.first, float(np.median((x - w * k)[-divergence.FEW :]))
-    was, now = (float(np.median(some)) for some in (w[:AT_ONE], w[-divergence.FEW :]))
+    first, last = still[0].facts.first, median((x - w * k)[-divergence.FEW :])
+    was, now = (median(some) for some in (w[:AT_ONE], w[-divergence.FEW :]))
     text = f"The loss begins at {first:.4g} and comes to {last:.4g} without {kl.tag}, whose weight ({weight.tag}) goes from {was:.3g} to {now:.3g}."
     fell = first > 0 and last < (1 - plateau.ROOM) * first and now > was + A_TENTH * abs(now)
     return seen(text, still, first=int(step[0]), last=int(step[-1])) if fell else absent(text, still)
@@ -111,7 +112,7 @@ def _at_one_weight(total: Series, weight: Series, last: int, peak: int | None) -
     pairs = [(x[same], x[i]) for i in after if len(same := before[np.abs(w[before] - w[i]) <= A_TENTH * abs(w[i])])]
     if len(pairs) < AT_ONE or len(pairs) < HALF * len(after):
         return None
-    return float(np.median([np.median(then[-AT_ONE:]) for then, _ in pairs])), float(np.median([now for _, now in pairs]))
+    return median([np.median(then[-AT_ONE:]) for then, _ in pairs]), median([now for _, now in pairs])
 
 
 def _high(x: Floats, after: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -131,5 +132,5 @@ def _left_at_weight(total: Series, weight: Series, kl: Series, last: int, peak: 
     )
     if len(before) < divergence.FEW or len(after) < divergence.FEW:
         return None
-    then, now = float(np.median(w[before])), float(np.median(w[after]))
+    then, now = median(w[before]), median(w[after])
     return float(np.median(x[after]) - np.median((x + (now - w) * k)[before])) if now > then else math.inf

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from forensics.run.metrics_in_words import LEAST, worded
+from forensics.run.robust import median
 from forensics.run.usable_values import nan_from
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 
@@ -33,7 +32,7 @@ def latents_inactive(s: Symptoms) -> Sign:
         if len(x) < LEAST:
             return cannot_tell(f"the loss is not a number from step {sick} on, and {p.tag} was hardly logged before.")
         tenth = max(len(x) // 10, 1)
-        first, last = float(np.median(x[:tenth])), float(np.median(x[-tenth:]))
+        first, last = median(x[:tenth]), median(x[-tenth:])
         text, where = (
             f"{p.tag} is {first:.3g} at first and {last:.3g} {'at the end' if sick is None else 'before the loss is NaN'}.",
             p.place(s.run, 0),

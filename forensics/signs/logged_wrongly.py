@@ -8,6 +8,7 @@ from forensics.case import Finding
 from forensics.detectors import logger_artefact
 from forensics.run import loss_factor, meter_dips, settings
 from forensics.run.evaluations import outcomes
+from forensics.run.robust import median
 from forensics.run.series import series
 from forensics.run.usable_values import usable
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -43,7 +44,7 @@ def loss_multiple_throughout(s: Symptoms) -> Sign:
         return cannot_tell(
             f"the gradient norm was not logged, which tells a sum that is trained on from one that is only logged: {text[0].lower()}{text[1:]}."
         )
-    size = float(np.median(norm))
+    size = median(norm)
     text += f"; the median of the gradient norm is {size:.3g}"
     return seen(f"{text}.", where=m.where, first=m.step, last=m.last) if size > m.ratio / MULTIPLE else absent(f"{text}.", where=m.where)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from forensics.run import loss_terms, settings
 from forensics.run.evaluations import classes, shares
+from forensics.run.robust import median
 from forensics.run.series import Floats, Series, names, parts, series
 from forensics.run.usable_values import usable
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -183,7 +184,7 @@ def _below(run: Run, twice: float) -> bool:
         return False
     _, i, j = np.intersect1d(loss.step[loss.usable], hits.step[hits.usable], return_indices=True)
     total = loss.value[loss.usable][i] + shares(hits.value[hits.usable])[j]
-    return len(total) >= LEAST and float(np.median(np.sort(total)[:LEAST])) < twice - NEAR[0]
+    return len(total) >= LEAST and median(np.sort(total)[:LEAST]) < twice - NEAR[0]
 
 
 def _terms(run: Run) -> list[Series]:

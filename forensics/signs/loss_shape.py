@@ -11,7 +11,7 @@ from forensics.case import Finding
 from forensics.detectors import divergence, level_shift, loss_spike, oscillation, plateau
 from forensics.run import rate_shape, settings
 from forensics.run.evaluations import improves_after
-from forensics.run.robust import error_of_median, robust_sigma
+from forensics.run.robust import error_of_median, median, robust_sigma
 from forensics.run.series import Floats
 from forensics.run.trouble import trouble
 from forensics.run.usable_values import BEGINNING, begins_late, first_level, lacking, last_level, metric, scatter, usable
@@ -112,12 +112,12 @@ def _after(s: Symptoms, f: Finding[loss_spike.Facts]) -> Sign:
     level = f.facts.level
     place: dict[str, Any] = {"first": f.facts.start, "last": int(step[-1])}
     if len(peak) >= AFTER // 2:
-        top, last = float(np.median(peak[:5])), float(np.median(peak[-max(len(peak) // 10, 5) :]))
+        top, last = median(peak[:5]), median(peak[-max(len(peak) // 10, 5) :])
         if last - level < (1 - CAME_BACK) * (top - level):
             return seen(
                 f"After the jump at step {f.facts.start} the loss falls again, from {top:.3g} to {last:.3g}.", with_turns(s, [f]), **place
             )
-    early, late = float(np.median(start[2:12])), float(np.median(start[-max(len(start) // 5, 10) :]))
+    early, late = median(start[2:12]), median(start[-max(len(start) // 5, 10) :])
     if late - level <= HOLDS * (early - level) and late < first_level(x):
         return seen(
             f"After the jump at step {f.facts.start} the loss holds its level: {early:.3g} at first, {late:.3g} at the end.",
@@ -189,7 +189,7 @@ def loss_still_falling(s: Symptoms) -> Sign:
     step, x = usable(s.run, "loss.train")
     before, last = _fifth(x, 4), _fifth(x, 5)
     error = math.hypot(*(error_of_median(robust_sigma(part), len(part)) for part in (before, last)))
-    a, b = float(np.median(before)), float(np.median(last))
+    a, b = median(before), median(last)
     if a - b > ERRORS * error:
         return seen(f"The training loss still falls at the end: {a:.4g} in the fourth fifth of its values, {b:.4g} in the last.", first=int(step[-len(last)]), last=int(step[-1]))  # fmt: skip
     return absent(
@@ -214,7 +214,7 @@ def trained_well_before(s: Symptoms) -> Sign:
         return absent(
             f"Trouble begins at step {at}, {max(at - shape.peak_step, 0)} steps after the rate is first at its peak (of {length} in the log)."
         )
-    first, level = first_level(x), float(np.median(before[-15:]))
+    first, level = first_level(x), median(before[-15:])
     told = f"(loss {first:.3g} at the beginning, {level:.3g} before step {at})"
     if 0 < level <= FALLEN * first:
         return seen(f"From the peak of the rate on the run trained for {at - shape.peak_step} steps before the trouble, and learned well {told}.", first=shape.peak_step, last=at)  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.detectors import nonfinite
+from forensics.run.robust import median
 from forensics.run.series import series
 from forensics.signs.not_finite import routine
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -35,7 +36,7 @@ def nan_beside_ordinary_gradient(s: Symptoms) -> Sign:
     told = []
     for i in np.flatnonzero(np.isin(norm.step, bad)):
         around = np.r_[norm.value[max(i - NEAR, 0) : i], norm.value[i + 1 : i + 1 + NEAR]]
-        usual = float(np.median(around)) if len(around) and np.isfinite(around).all() else np.nan
+        usual = median(around) if len(around) and np.isfinite(around).all() else np.nan
         told.append((float(norm.value[i]), usual))
         if i and norm.value[i] == norm.value[i - 1]:
             return absent(

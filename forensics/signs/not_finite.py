@@ -11,6 +11,7 @@ from forensics.case import Finding
 from forensics.detectors import nonfinite
 from forensics.run import overflow_frames, settings
 from forensics.run.how_it_ended import ending
+from forensics.run.robust import median
 from forensics.run.series import Floats, Ints, series
 from forensics.run.usable_values import WORDS, lacking, metric, usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -217,7 +218,7 @@ def falls_to_zero_before_nan(s: Symptoms) -> Sign:
         x: Floats = value[(step < f.facts.first) & (value > 0)]
         if len(x) < LEAST:
             continue
-        usual, last = float(np.median(x[: len(x) // 2])), float(np.median(x[-5:]))
+        usual, last = median(x[: len(x) // 2]), median(x[-5:])
         told.append(f"the {word} goes from {usual:.3g} to {last:.3g}")
         if last < FALLEN * usual:
             text = f"The {word} had fallen from {usual:.3g} to {last:.2g} before step {f.facts.first}."

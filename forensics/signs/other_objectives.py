@@ -8,6 +8,7 @@ import numpy as np
 
 from forensics.run.loss_terms import of_a_loss
 from forensics.run.metrics_in_words import both_levels, moved_from, probability, stays_from, worded
+from forensics.run.robust import median
 from forensics.run.scores import scores
 from forensics.run.series import Series, parts, series
 from forensics.run.usable_values import nan_from
@@ -123,7 +124,7 @@ def kl_term_vanished(s: Symptoms) -> Sign:
         return absent(f"{text}.")
     if rest is not None:
         y = rest.value[rest.usable]
-        middle, end = float(np.median(y[len(y) // 2 :][:5])), both_levels(rest)[1]
+        middle, end = median(y[len(y) // 2 :][:5]), both_levels(rest)[1]
         text += f", while {rest.tag} goes from {middle:.4g} half-way to {end:.4g}"
     return seen(f"{text}.", first=stays_from(kl, LITTLE))
 

@@ -9,7 +9,7 @@ from forensics.findings import GRAVE
 from forensics.run import settings, trained_before, weight_norms
 from forensics.run.evaluations import guessing, shares
 from forensics.run.parameter_counts import counts
-from forensics.run.robust import error_of_median, noise_by_steps
+from forensics.run.robust import error_of_median, median, noise_by_steps
 from forensics.run.series import Floats, Series, series
 from forensics.run.usable_values import begins_late, first_level, lacking, last_level, usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -99,7 +99,7 @@ def _driven(run: Run) -> str:
     if rate is None or rate <= 0 or len(loss) < FIFTHS * PAIR:
         return ""
     fifth = len(loss) // FIFTHS
-    first, last = float(np.median(loss[:fifth])), float(np.median(loss[-fifth:]))
+    first, last = median(loss[:fifth]), median(loss[-fifth:])
     moves = abs(last - first) > NOISES * error_of_median(noise_by_steps(loss), fifth)
     return f"the loss goes from {first:.4g} to {last:.4g} at a learning rate of {rate:g}" if moves else ""
 
@@ -118,7 +118,7 @@ def weights_hardly_move(s: Symptoms) -> Sign:
         return cannot_tell(why)
     (step, x), norm, loss = usable(s.run, "loss.train"), usable(s.run, "grad.norm")[1], series(s.run, "loss.train")
     third = len(norm) // 3 + 1
-    early, late = float(np.median(norm[:third])), float(np.median(norm[-third:]))
+    early, late = median(norm[:third]), median(norm[-third:])
     first, last = first_level(x), last_level(x)
     if loss is None or not (trained_before.from_scratch(loss, first, guessing(s.run, loss)) or _hardly_right(s.run)):
         return does_not_arise(f"{text}, and nothing says that the model was untrained: one that was trained is tuned by small moves.")
@@ -131,7 +131,7 @@ def weights_hardly_move(s: Symptoms) -> Sign:
 def _hardly_right(run: Run) -> bool:
     """Whether an accuracy says that the model knew next to nothing at first."""
     hits = [shares(a.value[a.usable]) for name in ("acc.train", "acc.eval") if (a := series(run, name)) is not None and a.usable.any()]
-    return any(float(np.median(x[: plateau.LEVEL])) < KNOWS for x in hits)
+    return any(median(x[: plateau.LEVEL]) < KNOWS for x in hits)
 
 
 def _move(run: Run) -> tuple[str, str, bool] | None:

@@ -9,7 +9,7 @@ import numpy as np
 from forensics.run import settings
 from forensics.run.inputs import LOST, is_policy
 from forensics.run.metrics_in_words import moved_from
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import median, robust_sigma
 from forensics.run.series import Floats, Series, parts, series
 from forensics.signs.policy_updates import EXPLAINED, GROWN, STILL, entropy_sign, value_loss_dwarfs_return
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
@@ -140,7 +140,7 @@ def _values_get_lost(s: Symptoms, value: Series, grown: float) -> str | None:
         return None
     was, now = (abs(level) for level in moved_from(reward))
     x = explained.value[explained.usable]
-    known, better = float(np.median(x[len(x) // 2 :])), max(now / was, was / now) ** 2 if min(was, now) > 0 else math.inf
+    known, better = median(x[len(x) // 2 :]), max(now / was, was / now) ** 2 if min(was, now) > 0 else math.inf
     if known > EXPLAINED or grown < GROWN * better:
         return None
     return f"{grown / better:.3g} times as much as the square of the return, and the values explain {known:.2g} of the returns' variance"
@@ -211,7 +211,7 @@ def reward_steps_to_other_scale(s: Symptoms) -> Sign:
             "the rewards that the policy learns from were not logged: its values are of another scale than the returns in the log."
         )
     step, x = reward.step[reward.usable], reward.value[reward.usable]
-    pairs = [(float(np.median(x[i - BESIDE : i])), float(np.median(x[i : i + BESIDE]))) for i in range(BESIDE, len(x) - BESIDE + 1)]
+    pairs = [(median(x[i - BESIDE : i]), median(x[i : i + BESIDE])) for i in range(BESIDE, len(x) - BESIDE + 1)]
     at = int(np.argmax([abs(after - before) for before, after in pairs]))
     (before, after), near = pairs[at], slice(at, at + 2 * BESIDE)  # medians tell the levels, the largest single move the step
     first = int(step[near][1:][int(np.argmax(np.abs(np.diff(x[near]))))])
@@ -220,7 +220,7 @@ def reward_steps_to_other_scale(s: Symptoms) -> Sign:
     ratio = max(abs(after), abs(before)) / max(min(abs(after), abs(before)), 1e-12)
     if not (mirrored and before != 0) and not (after * before > 0 and ratio >= RESCALED):
         return absent(f"{text}, the largest of its steps: neither its mirror image nor another scale.")
-    scatter = float(np.median(np.abs(x[near][:BESIDE] - before)))
+    scatter = median(np.abs(x[near][:BESIDE] - before))
     if scatter > CLIMBS * abs(after - before):
         return absent(f"{text}, and scatters by {scatter:.3g} before it: it climbs there, and does not step.")
     lasted = _beside(length, first)
@@ -239,4 +239,4 @@ def _beside(s: Series, first: int) -> tuple[float, float] | None:
     was, then = (
         s.value[s.usable & side][part] for side, part in ((s.step < first, slice(-BESIDE, None)), (s.step >= first, slice(BESIDE)))
     )
-    return (float(np.median(was)), float(np.median(then))) if len(was) and len(then) else None
+    return (median(was), median(then)) if len(was) and len(then) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.run.metrics_in_words import together, worded
+from forensics.run.robust import median
 from forensics.run.series import Floats, series
 from forensics.signs.policy_updates import EXPLAINED, STILL
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -46,7 +47,7 @@ def values_drown_policy(s: Symptoms) -> Sign:
     moves = _values(s, "rl.kl") if len(_values(s, "rl.kl")) else _values(s, "rl.clipfrac")
     if value is None or not len(cost) or not len(explained) or not len(moves):
         return cannot_tell("the value loss, the explained variance or the size of updates was not logged.")
-    root, known, moved = float(np.sqrt(max(float(cost.min()), 0.0))), float(np.percentile(explained, 90)), float(np.median(moves))
+    root, known, moved = float(np.sqrt(max(float(cost.min()), 0.0))), float(np.percentile(explained, 90)), median(moves)
     text = f"The root of the value loss is never below {root:.3g}, the values explain at most {known:.2g} of the returns' variance, and an update moves the policy by {moved:.2g}"
     if root < DROWNED or known > EXPLAINED or moved > STILL or (len(entropy) and _still(entropy)):
         return absent(f"{text}.")
@@ -62,7 +63,7 @@ def values_beyond_returns(s: Symptoms) -> Sign:
     p = found[0]
     step, x = p.step[p.usable], np.abs(p.value[p.usable])
     largest = float(np.abs(reward).max())
-    first, last = float(np.median(x[:3])), float(np.median(x[-max(len(x) // 10, 1) :]))
+    first, last = median(x[:3]), median(x[-max(len(x) // 10, 1) :])
     text = f"{p.tag} goes from {first:.3g} to {last:.3g}, and the largest return in the log is {largest:.3g}."
     beyond = np.flatnonzero(x > BEYOND * largest)
     if first > largest or last < BEYOND * largest or not len(beyond):

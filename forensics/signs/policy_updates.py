@@ -8,6 +8,7 @@ import numpy as np
 
 from forensics.run import settings
 from forensics.run.metrics_in_words import moved_from, together
+from forensics.run.robust import median
 from forensics.run.series import Floats, Series, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 
@@ -51,9 +52,9 @@ def value_loss_dwarfs_return(s: Symptoms) -> Sign:
     if root < DWARFED * largest or last > GROWN * first:
         return absent(f"{text}.")
     updates = {"KL divergence": told["rl.kl"], "share of clipped ratios": told["rl.clipfrac"]}
-    moves = {what: float(np.median(x)) for what, x in updates.items() if len(x)}
+    moves = {what: median(x) for what, x in updates.items() if len(x)}
     text = f"{text}; an update has a median {' and a median '.join(f'{what} of {x:.2g}' for what, x in moves.items())}"
-    explained, policy = (float(np.median(told[n])) if len(told[n]) else None for n in ("rl.expl_var", "rl.loss_policy"))
+    explained, policy = (median(told[n]) if len(told[n]) else None for n in ("rl.expl_var", "rl.loss_policy"))
     too = explained is not None and policy is not None and abs(policy) >= DWARFED * largest
     vast = explained is not None and root >= BEYOND_SUMS * largest
     if (max(moves.values()) > STILL and not too and not vast) or (explained is not None and explained > EXPLAINED):
@@ -100,8 +101,8 @@ def each_step_pays_much(s: Symptoms) -> Sign:
     step, (paid, steps) = together(reward, length)
     if len(step) < LEAST or steps.min() <= 0:
         return cannot_tell(f"fewer than {LEAST} returns were logged beside the length of their episodes.")
-    each, told = paid / steps, float(np.median(explained.value[explained.usable]))
-    rate = float(np.median(each))
+    each, told = paid / steps, median(explained.value[explained.usable])
+    rate = median(each)
     text = f"An episode pays {rate:.4g} a step, give or take {np.ptp(each):.2g}; the values explain {max(told, 0.0):.0%} of the returns"
     if rate < MUCH or np.ptp(each) > SAME * rate or told > EXPLAINED:
         return absent(f"{text}.")

@@ -23,7 +23,7 @@ from forensics.detectors import (
 from forensics.run import rate_shape, settings
 from forensics.run.evaluations import LEVEL
 from forensics.run.plan import planned_steps
-from forensics.run.robust import error_of_median, noise_by_steps
+from forensics.run.robust import error_of_median, median, noise_by_steps
 from forensics.run.series import Series, series
 from forensics.run.usable_values import interval, lacking, usable
 from forensics.signs import policies
@@ -76,7 +76,7 @@ def _level_after(s: Symptoms, jump: Finding[lr_schedule.Facts], moved: list[Find
     before, after = x[step < at][-LEVEL:], x[step > at][:LEVEL]
     if len(before) < FEW or len(after) < FEW:
         return cannot_tell(f"fewer than {FEW} values of a loss were logged on one side of the rate's jump at step {at}.")
-    was, now = float(np.median(before)), float(np.median(after))
+    was, now = median(before), median(after)
     error = math.hypot(*(error_of_median(noise_by_steps(part), len(part)) for part in (before, after)))
     text = f"The median loss is {now:.3g} after the rate's jump at step {at}, and {was:.3g} before it"
     if now - was > ERRORS * error:

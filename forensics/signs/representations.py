@@ -9,6 +9,7 @@ import numpy as np
 from forensics.run import settings
 from forensics.run.evaluations import shares
 from forensics.run.metrics_in_words import moved_from, stays_from, worded
+from forensics.run.robust import median
 from forensics.run.series import Floats, series
 from forensics.run.usable_values import first_level, last_level, usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
@@ -43,7 +44,7 @@ def representations_alike(s: Symptoms) -> Sign:
     d = settings.as_number(width[0].value) if width else None
     text = f"{p.tag} goes from {first:.3g} to {last:.3g}"
     loss = usable(s.run, "loss.train")[1]
-    at_bound = len(loss) > 0 and float(loss.min()) >= BOUND - NEAR and float(np.median(loss[-5:])) <= BOUND + NEAR
+    at_bound = len(loss) > 0 and float(loss.min()) >= BOUND - NEAR and median(loss[-5:]) <= BOUND + NEAR
     if at_bound and last < HALF * first:
         return seen(f"{text}, while the loss reaches {loss[-1]:.4g}, the least that it can be.", first=stays_from(p, HALF * first))
     if last < COMMON * first and (worse := _tried_worse(s.run, loss)):

@@ -8,6 +8,7 @@ from forensics.detectors import rank_disagreement, stall, throughput, utilizatio
 from forensics.errors import CannotTell
 from forensics.findings import GRAVE
 from forensics.run import pace, rank_shapes, ranks, settings
+from forensics.run.robust import median
 from forensics.run.series import Floats, series
 from forensics.run.silence import SILENCE_SECONDS
 from forensics.run.system_metrics import clocked
@@ -100,7 +101,7 @@ def rank_straggles(s: Symptoms) -> Sign:
         return _of_one_rank(s, "time.step", "the time of its steps")
     if len(m.step) < rank_shapes.LEAST:
         return cannot_tell(f"the ranks share only {len(m.step)} steps whose time was logged.")
-    usual = np.array([float(np.median(x[np.isfinite(x)])) if np.isfinite(x).any() else np.nan for x in m.value.T])
+    usual = np.array([median(x[np.isfinite(x)]) if np.isfinite(x).any() else np.nan for x in m.value.T])
     if not (usual > 0).all():
         return cannot_tell("the time of a step is not a positive number on every rank.")
     return absent(f"The median time of a step differs by {usual.max() / usual.min() - 1:.1%} between {len(m.ranks)} ranks.")
@@ -119,7 +120,7 @@ def one_rank_waits_for_data(s: Symptoms) -> Sign:
     half = m.value[len(m.step) // 2 :]
     if len(half) < rank_shapes.SIDE or not np.isfinite(half).all() or not np.isfinite(whole.value).all():
         return cannot_tell(f"only {len(m.step)} finite times spent waiting for data were logged by several ranks.")
-    usual, step = np.median(half, axis=0), float(np.median(whole.value[len(whole.step) // 2 :]))
+    usual, step = np.median(half, axis=0), median(whole.value[len(whole.step) // 2 :])
     j, told = int(usual.argmax()), ", ".join(f"{x:.3g} on rank {r}" for r, x in list(zip(m.ranks, usual.tolist(), strict=True))[:8])
     text = f"The median time spent waiting for data in the second half of the run is {told}, and that of a step {step:.3g} ({m.tag}, {whole.tag})."
     if usual[j] >= utilization.WAITING * step and usual[j] >= utilization.DOUBLES * float(np.delete(usual, j).max()):
@@ -164,4 +165,4 @@ def _changed(s: Symptoms, what: str) -> Sign:
 
 def _halves(x: Floats) -> tuple[float, float]:
     middle = max(len(x) // 2, 1)
-    return float(np.median(x[:middle])), float(np.median(x[middle:] if len(x) > 1 else x))
+    return median(x[:middle]), median(x[middle:] if len(x) > 1 else x)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.detectors import loss_spike
+from forensics.run.robust import median
 from forensics.run.series import Floats
 from forensics.run.usable_values import lacking
 from forensics.signs.sign import CANNOT_TELL, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -158,7 +159,7 @@ def stretch_ends_at_once(s: Symptoms) -> Sign:
             else does_not_arise(f"no spike lasts for {loss_spike.STRETCH} logged values, so no stretch comes down.")
         )
     x, end = _heights(s, best)
-    last = float(np.median(x[-3:])) / _top(x) if len(x) and _top(x) > 0 else 0.0
+    last = median(x[-3:]) / _top(x) if len(x) and _top(x) > 0 else 0.0
     told = f"the last values before step {end} stand at {last:.0%} of the height of the stretch that begins at step {best.facts.start}"
     if _ends_high(x):
         return seen(f"The loss comes down at once: {told}.", [best], first=best.facts.start, last=end)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from forensics.detectors.plateau import LEVEL, NEAR_CHANCE
 from forensics.run import loss_factor
 from forensics.run.evaluations import outcomes, shares
+from forensics.run.robust import median
 from forensics.run.series import names, series
 from forensics.run.usable_values import last_level, usable
 from forensics.signs.held_out_chance import GUESSED
@@ -32,10 +31,10 @@ def loss_stands_at_multiple_of_guess(s: Symptoms) -> Sign:
         return cannot_tell("a factor that config sets, an accuracy and a training loss were not all logged.")
     a = logged[0]
     hits = shares(a.value[a.usable])
-    middle, end = float(np.median(hits)), last_level(x)
+    middle, end = median(hits), last_level(x)
     k = outcomes(s.run) or round(1 / middle) if 0 < middle <= HALF else 0
     text = f"The training loss ends at {end:.4g}, and {a.tag} is {middle:.3g} in the median and {hits.max():.3g} at most"
-    ends = [float(np.median(hits[:LEVEL])), float(np.median(hits[-LEVEL:]))]
+    ends = [median(hits[:LEVEL]), median(hits[-LEVEL:])]
     if k < 2 or not all(1 / GUESSED <= h * k <= GUESSED for h in (middle, *ends)):
         return absent(f"{text}.")
     for f in factors:

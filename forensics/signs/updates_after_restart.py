@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.run.metrics_in_words import together
+from forensics.run.robust import median
 from forensics.run.series import Series, parts, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
@@ -57,7 +58,7 @@ def _sides(p: Series, size: tuple[np.ndarray, np.ndarray], index: int) -> tuple[
     before, after = x[step < begins][-LATER:], x[step >= begins]
     if len(before) < LATER or len(after) < NEAR + LATER:
         return None
-    return begins, float(np.median(before)), float(np.median(after[:NEAR])), float(np.median(after[-LATER:]))
+    return begins, median(before), median(after[:NEAR]), median(after[-LATER:])
 
 
 def _gradient(s: Symptoms, step: int, reach: int) -> float | None:
@@ -70,7 +71,7 @@ def _gradient(s: Symptoms, step: int, reach: int) -> float | None:
     )
     if min(len(before), len(after)) < NEAR or g.step[g.usable & (g.step < step)][-1] < step - 2 * reach:
         return None
-    low, high = sorted((float(np.median(before)), float(np.median(after))))
+    low, high = sorted((median(before), median(after)))
     return high / low if low > 0 else None
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from forensics.detectors.plateau import ROOM
 from forensics.run import settings, weight_norms
+from forensics.run.robust import median
 from forensics.run.series import Floats, parts
 from forensics.run.usable_values import first_level, lacking, last_level, usable
 from forensics.run.usual_rate import is_set
@@ -49,4 +50,4 @@ def weights_shrink(s: Symptoms) -> Sign:
 def _later(loss: Floats) -> tuple[float, float]:
     """The levels of the loss in the second quarter of the run and in the last."""
     quarter = len(loss) // 4
-    return float(np.median(loss[quarter : 2 * quarter])), float(np.median(loss[-quarter:]))
+    return median(loss[quarter : 2 * quarter]), median(loss[-quarter:])

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import median, robust_sigma
 from forensics.spikes import class_model, jumps
 from forensics.spikes.excursions import CROWD_SIGMA, END_SIGMA, WARMUP, Excursion, Floats, candidates, middle_of_three, scaled
 from forensics.spikes.features import NAMES, features, smoothness
@@ -109,7 +109,7 @@ def probability(rows: Floats) -> Floats:
 
 def _limit(step: Ints, e: Excursion, length: float) -> float:
     gaps = np.diff(step[max(e.start - 8, 0) : e.start + 9])
-    return max(FAST_SHARE * length, FAST_INTERVALS * float(np.median(gaps)) if len(gaps) else 0.0, FAST_STEPS)
+    return max(FAST_SHARE * length, FAST_INTERVALS * median(gaps) if len(gaps) else 0.0, FAST_STEPS)
 
 
 def _distinct(kept: list[tuple[Excursion, float]]) -> list[tuple[Excursion, float]]:
@@ -167,7 +167,7 @@ def _comes_back(y: Floats, e: Excursion, following: int) -> bool:
     """False where the loss only touched its old level and then stayed above it until the next event or the end."""
     if e.end is None or following - e.end < LASTING or e.end - e.start < STEP_RISE:
         return True
-    above = float(np.median(y[e.end : following])) - e.level
+    above = median(y[e.end : following]) - e.level
     return above <= max(END_SIGMA * e.sigma, OFFSET * e.height)
 
 
@@ -178,7 +178,7 @@ def _starts_anew(step: Ints, y: Floats, e: Excursion) -> bool:
     if drop < REINIT_FALL or n < WARMUP or abs(float(y[e.peak]) - float(y[0])) > REINIT_TOP:
         return False
     again = np.interp(step[e.peak : e.peak + n] - step[e.peak], step[: e.start] - step[0], y[: e.start])
-    return float(np.median(np.abs(y[e.peak : e.peak + n] - again))) <= min(REINIT_MATCH, REINIT_SHARE * drop)
+    return median(np.abs(y[e.peak : e.peak + n] - again)) <= min(REINIT_MATCH, REINIT_SHARE * drop)
 
 
 def _steps_up(y: Floats, e: Excursion) -> bool:
@@ -187,7 +187,7 @@ def _steps_up(y: Floats, e: Excursion) -> bool:
     if len(after) < STEP_VALUES or (e.end is not None and e.end - e.start < STEP_VALUES):
         return False
     plateau = middle_of_three(after[STEP_RISE:])
-    level = float(np.median(plateau[:10]))
+    level = median(plateau[:10])
     height = level - e.level
     noise = max(robust_sigma(after[STEP_RISE:], centred_median(after, 9)[STEP_RISE:]), e.sigma)
     arrived = np.flatnonzero(after >= level - 2 * noise)
@@ -195,7 +195,7 @@ def _steps_up(y: Floats, e: Excursion) -> bool:
     top = float(y[e.start : e.start + 3 * STEP_VALUES].max())
     flat = top - level <= STEP_OVERSHOOT * noise and float(plateau.min()) > e.level + 0.3 * height
     stretch = y[e.start : e.end] - e.level if e.end is not None else np.zeros(1)
-    ends_at_once = float(np.median(stretch[-len(stretch) // 5 :])) > 0.5 * height  # a stretch of bad data, not a level learned off
+    ends_at_once = median(stretch[-len(stretch) // 5 :]) > 0.5 * height  # a stretch of bad data, not a level learned off
     return at_once and flat and not ends_at_once and STEP_CLEAR * noise < height < STEP_MOST
 
 

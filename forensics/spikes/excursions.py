@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics.run.robust import SIGMA
+from forensics.run.robust import SIGMA, median
 from forensics.spikes.medians import centred_median, rolling_median
 from forensics.spikes.once_per_series import once_per_series
 from forensics.spikes.tops import first_at_most, top_of_hump
@@ -68,7 +68,7 @@ def before(x: Floats) -> Floats:
 def noise_floor(x: Floats) -> float:
     """0.35 x the median absolute difference of neighbours: what no local estimate may fall below."""
     steps = np.abs(np.diff(x[np.isfinite(x)]))
-    return 0.35 * float(np.median(steps)) if len(steps) else 0.0
+    return 0.35 * median(steps) if len(steps) else 0.0
 
 
 @once_per_series
@@ -105,13 +105,13 @@ def negligible(x: Floats) -> float:
         positive = values[np.isfinite(values) & (values > 0)][:LEVEL]
         if len(positive) == LEVEL:
             break
-    return NEGLIGIBLE * float(np.median(positive)) if len(positive) else 0.0
+    return NEGLIGIBLE * median(positive) if len(positive) else 0.0
 
 
 def unit(x: Floats) -> float:
     """The size that values which can be negative are measured by: their median absolute value, or the mean of it."""
     size = np.abs(x[np.isfinite(x)])
-    return max(float(np.median(size)) or float(size.mean()), 1e-12)
+    return max(median(size) or float(size.mean()), 1e-12)
 
 
 @once_per_series
@@ -178,7 +178,7 @@ def _scan(y: Floats, level: Floats, sigma: Floats, first: int) -> list[Excursion
 def middle_of_three(y: Floats) -> Floats:
     """Median of each value and the two after it; the last two stand for what is left of them."""
     if len(y) < 3:
-        return np.full(len(y), float(np.median(y)) if len(y) else 0.0)
+        return np.full(len(y), median(y) if len(y) else 0.0)
     a, b, c = y[:-2], y[1:-1], y[2:]
     inner = np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
     return np.concatenate([inner, [(y[-2] + y[-1]) / 2, y[-1]]])

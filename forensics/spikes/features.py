@@ -102,14 +102,14 @@ def _row(e: Excursion, around: Around) -> list[float]:
         _log(e.height / max(spread, e.sigma * 0.3, 1e-9)),
         _log(e.height / max(upper, 1e-9)),
         _log(e.height / max(lower, 1e-9)),
-        float(np.log1p(crowd)),
-        float(np.log1p(rank)),
+        math.log1p(crowd),
+        math.log1p(rank),
         _log(float(stop - e.start)),
         _log(1.0 + e.peak - e.start),
         float(min(e.depth, 1)),
         float(e.end is not None),
         _log(60.0 / (e.start + 1)) if e.start < 60 else 0.0,
-        float(np.log1p(min(max(float(around.level[max(e.start - LEVEL, 0)]) - e.level, 0.0) / e.height, 10.0))),
+        math.log1p(min(max(float(around.level[max(e.start - LEVEL, 0)]) - e.level, 0.0) / e.height, 10.0)),
     ]
 
 

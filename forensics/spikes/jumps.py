@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forensics.run.robust import robust_sigma
+from forensics.run.robust import median, robust_sigma
 from forensics.spikes.excursions import END_SHARE, END_SIGMA, LEAST_SIGMA, Excursion, Floats, middle_of_three
 from forensics.spikes.tops import HUMP, first_at_most, top_of_hump
 
@@ -47,7 +47,7 @@ def jumps(y: Floats) -> list[Jump]:
     found: list[Jump] = []
     while gaps.max() >= limit:
         i = int(np.argmax(gaps))
-        found.append(Jump(i + BEFORE, float(np.median(y[i : i + BEFORE])), float(gaps[i]), sigma))
+        found.append(Jump(i + BEFORE, median(y[i : i + BEFORE]), float(gaps[i]), sigma))
         gaps[max(i - AFTER, 0) : i + BEFORE + AFTER] = -np.inf
     other = float(gaps.max())
     return sorted((j for j in found if j.gap >= TWICE * other), key=lambda j: j.at) if len(found) <= MOST else []

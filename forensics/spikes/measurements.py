@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics.run.robust import error_of_median, robust_sigma
+from forensics.run.robust import error_of_median, median, robust_sigma
 from forensics.run.series import parts, series
 from forensics.spikes.excursions import LEVEL, Excursion, Floats, middle_of_three
 from forensics.spikes.medians import rolling_median
@@ -46,7 +46,7 @@ def offset(y: Floats, e: Excursion, until: int) -> dict[str, Any]:
     after = y[max(e.end, e.start + 1) : until][:AFTER] if e.end is not None else y[e.start : until][-LEVEL:]
     if len(after) < 3 or not np.isfinite(after).all():
         return {"offset": None, "low": None, "high": None, "values": len(after)}
-    middle = float(np.median(after))
+    middle = median(after)
     spread = max(robust_sigma(after, middle), e.sigma)
     error = float(np.hypot(error_of_median(spread, len(after)), error_of_median(e.sigma, LEVEL)))
     apart = middle - e.level
@@ -116,7 +116,7 @@ def source_first(run: Run, start: int, peak: int, interval: int) -> dict[str, An
         top = float(np.nanmax(s.value[near])) if np.isfinite(s.value[near]).any() else np.inf
         noise = max(robust_sigma(usual), 1e-12)
         if top > np.median(usual):  # upwards
-            rises.append({"tag": s.tag, "step": int(s.step[near[at]]), "noises": (top - float(np.median(usual))) / noise})
+            rises.append({"tag": s.tag, "step": int(s.step[near[at]]), "noises": (top - median(usual)) / noise})
     rises.sort(key=lambda r: (r["step"], -r["noises"]))
     if not rises:
         return None
@@ -143,6 +143,6 @@ def _departure(usual: Floats, ahead: Floats, scheduled: bool) -> int | None:
 def trifling(values: Floats, level: float, height: float, *, one_sample: bool) -> bool:
     """Whether a spike takes back hardly anything of the fall: near zero small is large as a share. `one_sample`: it is back at once, and one of few;
     where next to nothing is left to learn, one hard sample makes such a spike."""
-    first = float(np.median(values[:3])) if len(values) else level
+    first = median(values[:3]) if len(values) else level
     learnt = one_sample and 0 <= level < LEARNT * first
     return bool(height < (HARD if learnt else TRIFLE) * (first - level))

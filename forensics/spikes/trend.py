@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from forensics.run.robust import error_of_median, robust_sigma
+from forensics.run.robust import error_of_median, median, robust_sigma
 from forensics.spikes.excursions import Excursion, Floats, noise_floor, scaled
 from forensics.spikes.medians import centred_median, rolling_median
 
@@ -84,7 +84,7 @@ def _turn(calm: Floats) -> Turn | None:
     if height < max(LEAST_RISE, ERRORS * error, TIMES_BEFORE * max(before, 2 * error)) or last < KEPT * height:
         return None
     centred = centred_median(calm, WINDOW)
-    level = float(np.median(calm[max(0, corner - REFERENCE) : corner]))
+    level = median(calm[max(0, corner - REFERENCE) : corner])
     reach = centred[low : top + WINDOW]
     peak = low + int(np.argmax(reach))
     feet = np.flatnonzero(centred[: peak + 1] <= level + FOOT * (float(reach.max()) - level))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import importlib
 import logging
@@ -118,4 +117,6 @@ def _in_a_thread(client: Any, probe: Probe, worker: str) -> Future[Any]:
 
 async def _beside(probe: Probe) -> Answer:
     """On a worker, without stopping what it does."""
+    import asyncio  # Dask has it; the workers of other engines import this module, too
+
     return await asyncio.to_thread(probe)
