@@ -38,7 +38,7 @@ from forensics.audits.discover import Place
 from forensics.audits.engines import probe, work
 from forensics.audits.row_columns import COLUMNS
 from forensics.case import jsonable
-from forensics.causes.files import UNKNOWN
+from forensics.causes.files import UNKNOWN, named_cause
 from forensics.causes.files import causes as causes_of_ours
 from forensics.errors import ForensicsError
 from forensics.run.goodput import ENDED_BADLY
@@ -119,12 +119,18 @@ def audit(
         drawing = pages.Drawing(outputs.page, names)
         document["pages_not_written"] = pages.write(chosen, table, job, engine, drawing, partial(tick, "pages"))
         records.tidy()
-    drawn = document | {"rows": list(table.dicts()), "curves": table.curves}
-    _write(out, table, document, {"summary.md": outputs.markdown(drawn), "index.html": outputs.index(drawn)})
+    _write(out, table, document, _drawn(table, document, outputs))
     if options.history:
         history.append(options.history, table.rows, table.marks, night)
     written_files.forget(out, "cases", *(["rows", "seen"] if options.redact else []))  # they hold what --redact hides
-    return drawn
+    return document | {"rows": list(table.dicts()), "curves": table.curves}
+
+
+def _drawn(table: collect.Table, document: dict[str, Any], outputs: Outputs) -> dict[str, str]:
+    """The texts for people, by file: a cause that does not lead clearly is open there, as it is on the page of its run."""
+    rows = [r | {"top_cause": named_cause(r["top_cause"], r["probability"])} for r in table.dicts()]
+    shown = document | {"rows": rows, "curves": table.curves}
+    return {"summary.md": outputs.markdown(shown), "index.html": outputs.index(shown)}
 
 
 def _check(roots: Sequence[str], options: Options) -> None:
@@ -185,7 +191,7 @@ def _skipped(survey: discover.Survey, found: list[Place], table: collect.Table) 
 def _document(roots: Sequence[str], table: collect.Table, before: dict[str, Any] | None) -> dict[str, Any]:
     told = collect.conclusions(table)
     rows = list(table.dicts())
-    causes = Counter(r["top_cause"] for r in rows if r["verdict"] == "unhealthy")
+    causes = Counter(named_cause(r["top_cause"], r["probability"]) for r in rows if r["verdict"] == "unhealthy")
     titles = {c.id: c.title for c in causes_of_ours().values()} | {UNKNOWN: "Cause open"}
     document: dict[str, Any] = jsonable(
         {

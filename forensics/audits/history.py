@@ -18,6 +18,7 @@ from typing import Any
 from forensics.audits import storage, trends
 from forensics.audits.row_columns import COLUMNS
 from forensics.case import jsonable
+from forensics.causes.files import named_cause
 from forensics.run import identity
 from parsers import arrow
 from parsers.lazy_regex import lazy_re
@@ -158,8 +159,11 @@ def news(past: Past, rows: Iterable[dict[str, Any]], marks: Sequence[Mark]) -> l
         known = {*mark.judged, *((old["findings"] or ()) if old is not None else ())}
         new = [f for f in mark.findings if f not in known]
         if new:
-            keys = ("id", "path", "top_cause", "ending", "answer", "owner", "host", "lost_gpu_hours", "rerun")
-            found.append({k: row[k] for k in keys} | {"findings": new, "was": old["verdict"] if old is not None else None})
+            keys = ("id", "path", "ending", "answer", "owner", "host", "lost_gpu_hours", "rerun")
+            cause = named_cause(row["top_cause"], row["probability"])
+            found.append(
+                {k: row[k] for k in keys} | {"top_cause": cause, "findings": new, "was": old["verdict"] if old is not None else None}
+            )
     return sorted(found, key=lambda n: (-(n["lost_gpu_hours"] or 0), n["id"]))
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from forensics.audits import storage
+from forensics.causes.files import named_cause
 from forensics.errors import ForensicsError
 from parsers.walk import is_regular
 
@@ -107,10 +108,14 @@ def changes(before: dict[str, dict[str, Any]], rows: Sequence[dict[str, Any]]) -
         worse, better = _worse(old, row), _worse(row, old)
         if worse or better:
             found["worse" if worse else "better"].append(_change(row, old, worse or "less than before"))
-        elif row["verdict"] == "unhealthy" and row["top_cause"] != old["top_cause"]:
-            found["other_cause"].append(_change(row, old, f"{old['top_cause']}, then {row['top_cause']}"))
+        elif row["verdict"] == "unhealthy" and (was := _told(old)) != (now := _told(row)):
+            found["other_cause"].append(_change(row, old, f"{was}, then {now}"))
     found["gone"] = [_change(old, old, "") for name, old in sorted(before.items()) if name not in met]
     return found
+
+
+def _told(row: dict[str, Any]) -> str | None:
+    return named_cause(row["top_cause"], row.get("probability"))
 
 
 def _worse(old: dict[str, Any], new: dict[str, Any]) -> str:
@@ -128,7 +133,7 @@ def _change(row: dict[str, Any], old: dict[str, Any] | None, why: str) -> dict[s
         "id": row["id"],
         "path": row["path"],
         "verdict": row["verdict"],
-        "top_cause": row["top_cause"],
+        "top_cause": _told(row),
         "was": old["verdict"] if old else None,
         "why": why,
     }

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from forensics.audits.row_columns import LOSSES
+from forensics.causes.files import named_cause
 from forensics.run.goodput import ENDED_BADLY
 
 MOST = 100  # entries of a list; the rest stands in audit.parquet
@@ -64,7 +65,8 @@ def _owner(r: Row) -> list[str]:
 
 
 def _cause(r: Row) -> list[str]:
-    return [r["top_cause"]] if r["verdict"] == "unhealthy" and r["top_cause"] else []
+    cause = named_cause(r["top_cause"], r["probability"])
+    return [cause] if r["verdict"] == "unhealthy" and cause else []
 
 
 def _why(r: Row) -> str:

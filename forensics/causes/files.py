@@ -9,6 +9,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
+from forensics.certainty import SCALE
 from forensics.signs.sign import SEEN, Sign
 
 UNKNOWN, NOTHING = "unknown", "nothing"  # no cause on our list; nothing is wrong
@@ -86,6 +87,11 @@ def _cause(id: str, said: dict[str, Any]) -> Cause:
 def _effect(told: str) -> Effect:
     signs, _, unless = told.partition(" unless ")
     return Effect(tuple(signs.split(" + ")), tuple(unless.split(" + ")) if unless else ())
+
+
+def named_cause(cause: str | None, probability: float | None) -> str | None:
+    """The id of a cause that leads clearly enough to be counted as that of its run; else UNKNOWN. None where nothing is to be explained."""
+    return cause if cause is None or (probability or 0.0) >= SCALE[-1][0] else UNKNOWN
 
 
 def asked_by(cause: str) -> tuple[str, ...]:

@@ -183,13 +183,13 @@ def test_another_run_with_the_same_config_that_finished_makes_it_needless() -> N
 
 def test_totals_of_many_runs() -> None:
     empty = dict.fromkeys(LOSSES) | dict.fromkeys(
-        ("gpu_hours", "lost_gpu_hours", "owner", "host", "shard", "rerun", "why_null", "top_cause")
+        ("gpu_hours", "lost_gpu_hours", "owner", "host", "shard", "rerun", "why_null", "top_cause", "probability")
     )
     rows = [
         empty | {"verdict": "unhealthy", "status": "hung", "ending": "hang", "gpu_hours": 4.0, "lost_gpu_hours": 2.0, "lost_hang": 2.0,
-                 "host": "n1, n2", "owner": "ada", "top_cause": "hang", "rerun": "yes, from the start: x"},
+                 "host": "n1, n2", "owner": "ada", "top_cause": "hang", "probability": 0.9, "rerun": "yes, from the start: x"},
         empty | {"verdict": "unhealthy", "status": "crashed", "ending": "exception", "gpu_hours": 1.0, "lost_gpu_hours": 0.5,
-                 "lost_repeated": 0.5, "host": "n2", "shard": "web-1", "top_cause": "code_error"},
+                 "lost_repeated": 0.5, "host": "n2", "shard": "web-1", "top_cause": "code_error", "probability": 0.4},
         empty | {"verdict": "healthy", "status": "finished", "ending": "finished", "gpu_hours": 3.0, "lost_gpu_hours": 0.0, "host": "n3"},
         empty | {"verdict": "healthy", "status": "stopped", "ending": "scheduler", "why_null": "gpus: x; gpu_hours, lost_gpu_hours: no clock; owner: y"},
     ]  # fmt: skip
@@ -202,7 +202,10 @@ def test_totals_of_many_runs() -> None:
         "by_owner": [{"value": "ada", "runs": 1, "lost_gpu_hours": 2.0}],
         "by_host": [{"value": "n2", "runs": 2, "lost_gpu_hours": 2.5}, {"value": "n1", "runs": 1, "lost_gpu_hours": 2.0}],
         "by_shard": [{"value": "web-1", "runs": 1, "lost_gpu_hours": 0.5}],
-        "by_top_cause": [{"value": "hang", "runs": 1, "lost_gpu_hours": 2.0}, {"value": "code_error", "runs": 1, "lost_gpu_hours": 0.5}],
+        "by_top_cause": [
+            {"value": "hang", "runs": 1, "lost_gpu_hours": 2.0},
+            {"value": "unknown", "runs": 1, "lost_gpu_hours": 0.5},
+        ],  # what does not lead is open
         "to_start_again": 1,
         "unknown": [{"value": "no clock", "runs": 1}],
     }
