@@ -27,10 +27,11 @@ LOST_BY = {"by_host": "node", "by_owner": "owner", "by_shard": "data shard"}
 
 def render(audit: dict[str, Any]) -> str:
     """The page of `forensics audit`; `audit` is the document of audit.json with ``rows`` and ``curves``."""
-    order = sorted(range(len(audit["rows"])), key=lambda i: rank(audit["rows"][i]))
+    ranks = [rank(r) for r in audit["rows"]]
+    order = sorted(range(len(ranks)), key=ranks.__getitem__)
     titles = {c["cause"]: c.get("title", c["cause"]) for c in audit["causes"]}
     folders = _folders([str(r["path"]) for r in audit["rows"]])
-    rows = [audit["rows"][i] | {"folder": folders[i]} for i in order]
+    rows = (audit["rows"][i] | {"folder": folders[i]} for i in order)
     columns, lines = audit_rows.lines(rows, [audit["curves"][i] for i in order], titles)
     right = ",".join(f".runs td:nth-child({i})" for i, c in enumerate(columns, 1) if c.kind == "n")
     style, script = f"{template('report.css')}{template('audit.css')}{right}{{text-align:right}}\n", template("audit.js")

@@ -7,7 +7,7 @@ that are empty for all runs are left out.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -106,16 +106,16 @@ def rank(row: Row) -> tuple[Any, ...]:
     return RANK.get(row["verdict"], 1), not row["error"], -(row["spikes_non_recovering"] or 0), -(row["grave"] or 0), row["id"]
 
 
-def lines(rows: Sequence[Row], curves: Sequence[bytes], titles: Titles) -> tuple[list[Column], list[Markup]]:
-    """(the columns that stand, a line for each run)."""
-    table = [[c.cell(r, titles) for c in COLUMNS] for r in rows]
-    shown = [i for i, c in enumerate(COLUMNS) if c.always or any(values[i] not in (None, "") for values in table)]
+def lines(rows: Iterable[Row], curves: Sequence[bytes], titles: Titles) -> tuple[list[Column], list[Markup]]:
+    """(the columns that stand, a line for each run). The rows are passed through once."""
+    read = [(RANK.get(r["verdict"], 1), _head(r), [c.cell(r, titles) for c in COLUMNS]) for r in rows]
+    shown = [i for i, c in enumerate(COLUMNS) if c.always or any(values[i] not in (None, "") for _, _, values in read)]
     written: dict[Any, str] = {None: ""}  # most cells of a large audit say what others say
-    cells = [_cells(r, [values[i] for i in shown[2:]], written) for r, values in zip(rows, table, strict=True)]
+    cells = [(head, _tail([values[i] for i in shown[2:]], written)) for _, head, values in read]
     drawn = [spark(c) for c in curves]
     spent = sum(len(head) + len(tail) for head, tail in cells)
     keep = set()
-    for i in sorted(range(len(rows)), key=lambda i: (RANK.get(rows[i]["verdict"], 1), i)):
+    for i in sorted(range(len(read)), key=lambda i: (read[i][0], i)):
         spent += len(drawn[i])
         if spent > ROOM:
             break
@@ -123,15 +123,20 @@ def lines(rows: Sequence[Row], curves: Sequence[bytes], titles: Titles) -> tuple
     return [COLUMNS[i] for i in shown], [Markup(f"{head}{drawn[i] if i in keep else ''}{tail}") for i, (head, tail) in enumerate(cells)]
 
 
-def _cells(r: Row, values: Sequence[Any], written: dict[Any, str]) -> tuple[str, str]:
-    """The row before and after its curve. End tags of rows and cells may be left out in HTML."""
+def _head(r: Row) -> str:
+    """The row before its curve. End tags of rows and cells may be left out in HTML."""
     name = escape(text_format.one_line(r["id"]))
     first = f'<a href="{escape(quote(r["page"]))}">{name}</a>' if r["page"] else str(name)
+    kind = {"unhealthy": "u", "healthy": "h"}.get(str(r["verdict"]), "i")
+    return f'<tr class="{kind}"><td>{first}<td>'
+
+
+def _tail(values: Sequence[Any], written: dict[Any, str]) -> str:
+    """The row behind its curve."""
     for value in values:
         if value not in written:
             written[value] = str(escape(text_format.one_line(value)))
-    kind = {"unhealthy": "u", "healthy": "h"}.get(str(r["verdict"]), "i")
-    return f'<tr class="{kind}"><td>{first}<td>', "".join(f"<td>{written[value]}" for value in values).rstrip()
+    return "".join(f"<td>{written[value]}" for value in values).rstrip()
 
 
 def spark(curve: Sequence[int]) -> str:

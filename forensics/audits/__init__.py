@@ -110,8 +110,8 @@ def audit(
         if not table.rows:
             raise ForensicsError(f"no run in {', '.join(roots)}", "Nothing there has steps, events or checkpoints.")
         document = _document(roots, table, before) | {"skipped": _skipped(survey, found, table)}
-        document["history"] = history.since(past, list(table.dicts()), table.marks, night) if past is not None else None
-        chosen = pages.worth_opening(list(table.dicts()), options.pages)
+        document["history"] = history.since(past, table.dicts(), table.marks, night) if past is not None else None
+        chosen = pages.worth_opening(table.dicts(), options.pages)
         names = None
         if options.redact:
             names = redaction.names(table, roots, pages.cases(chosen, table, job), redaction.texts(found))
@@ -123,12 +123,12 @@ def audit(
     if options.history:
         history.append(options.history, table.rows, table.marks, night)
     written_files.forget(out, "cases", *(["rows", "seen"] if options.redact else []))  # they hold what --redact hides
-    return document | {"rows": list(table.dicts()), "curves": table.curves}
+    return document | {"rows": table.dicts(), "curves": table.curves}
 
 
 def _drawn(table: collect.Table, document: dict[str, Any], outputs: Outputs) -> dict[str, str]:
     """The texts for people, by file: a cause that does not lead clearly is open there, as it is on the page of its run."""
-    rows = [r | {"top_cause": named_cause(r["top_cause"], r["probability"])} for r in table.dicts()]
+    rows = table.dicts(lambda r: r | {"top_cause": named_cause(r["top_cause"], r["probability"])})
     shown = document | {"rows": rows, "curves": table.curves}
     return {"summary.md": outputs.markdown(shown), "index.html": outputs.index(shown)}
 
@@ -190,7 +190,7 @@ def _skipped(survey: discover.Survey, found: list[Place], table: collect.Table) 
 
 def _document(roots: Sequence[str], table: collect.Table, before: dict[str, Any] | None) -> dict[str, Any]:
     told = collect.conclusions(table)
-    rows = list(table.dicts())
+    rows = table.dicts()
     causes = Counter(named_cause(r["top_cause"], r["probability"]) for r in rows if r["verdict"] == "unhealthy")
     titles = {c.id: c.title for c in causes_of_ours().values()} | {UNKNOWN: "Cause open"}
     document: dict[str, Any] = jsonable(
@@ -219,8 +219,7 @@ def _write(out: str, table: collect.Table, document: dict[str, Any], drawn: dict
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = list(zip(*table.rows, strict=True))
-    arrays = [arrow.column(c, pa.type_for_alias(t)) for c, t in zip(columns, COLUMNS.values(), strict=True)]
+    arrays = [arrow.column([row[i] for row in table.rows], pa.type_for_alias(t)) for i, t in enumerate(COLUMNS.values())]
     buffer = io.BytesIO()
     marked = pa.Table.from_arrays(arrays, names=list(COLUMNS)).replace_schema_metadata({"forensics": "audit"})  # no log to read
     pq.write_table(marked, buffer, compression="zstd")

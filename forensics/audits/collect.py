@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import PurePosixPath
@@ -30,6 +30,19 @@ MOST_JOINED = 12
 NEAR_RESUME = 3  # steps after a restart in which a spike is the restart's
 
 
+class Rows(Sequence[dict[str, Any]]):
+    """Rows by column, each made when it is asked for: a hundred thousand at once would take a quarter of a gigabyte."""
+
+    def __init__(self, rows: list[tuple[Any, ...]], told: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        self._rows, self._told = rows, told
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._told(dict(zip(COLUMNS, self._rows[i], strict=True)))
+
+
 @dataclass
 class Table:
     """The rows (tuples in the order of COLUMNS) with what belongs to each."""
@@ -41,9 +54,8 @@ class Table:
     guards: list[list[over_runs.Told]] = field(default_factory=list)
     marks: list[history.Mark] = field(default_factory=list)  # by which the next night knows the run
 
-    def dicts(self) -> Iterator[dict[str, Any]]:
-        for row in self.rows:
-            yield dict(zip(COLUMNS, row, strict=True))
+    def dicts(self, told: Callable[[dict[str, Any]], dict[str, Any]] = lambda row: row) -> Rows:
+        return Rows(self.rows, told)
 
     def change(self, i: int, **values: Any) -> None:
         self.rows[i] = tuple(values.get(c, v) for c, v in zip(COLUMNS, self.rows[i], strict=True))
@@ -135,7 +147,7 @@ def conclusions(table: Table) -> dict[str, Any]:
     single = independent(table.briefs, copies)
     groups, comparisons = seed_groups.find(single)
     _wide(table, groups)
-    for i, told in rerun.superseded(list(table.dicts()), table.briefs):
+    for i, told in rerun.superseded(table.dicts(), table.briefs):
         table.change(i, rerun=told)
     alone = {b.id for b in single}
     return {

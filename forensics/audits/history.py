@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from forensics.audits import storage, trends
@@ -170,7 +171,7 @@ def news(past: Past, rows: Iterable[dict[str, Any]], marks: Sequence[Mark]) -> l
 def since(past: Past, rows: Sequence[dict[str, Any]], marks: Sequence[Mark], night: datetime) -> dict[str, Any]:
     """``history`` of audit.json: what is new since the last night, and the weeks of all nights with this one."""
     again = {id(past.find(m.fingerprint, r["path"])) for m, r in zip(marks, rows, strict=True)}
-    weeks, undated = trends.weeks([*(r for r in past.runs if id(r) not in again), *rows], night)
+    weeks, undated = trends.weeks(chain((r for r in past.runs if id(r) not in again), rows), night)
     told = {"nights": past.nights, "last": past.last, "new": news(past, rows, marks), "weeks": weeks, "undated": undated}
     found: dict[str, Any] = jsonable(told | {"notices": past.notices})
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,7 +29,7 @@ class Drawing:
     names: redaction.Names | None = None
 
 
-def worth_opening(rows: list[dict[str, Any]], most: int) -> list[int]:
+def worth_opening(rows: Sequence[dict[str, Any]], most: int) -> list[int]:
     """The worst of each cause in turn, until there are enough."""
     wide = {c.id for c in causes().values() if c.wide_group}
     by_cause: dict[str, list[int]] = {}

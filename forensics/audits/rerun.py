@@ -121,9 +121,10 @@ def _shortened(text: str) -> str:
 def superseded(rows: Sequence[dict[str, Any]], briefs: Sequence[Brief]) -> Iterator[tuple[int, str]]:
     """(index, what `rerun` says) of the runs to start again of which another with the same config and seed has finished healthy."""
     alike: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    recipes: dict[Any, Any] = {}  # each held once
     for i, b in enumerate(briefs):
-        if b.recipe:
-            alike[b.family, b.seed, b.recipe].append(i)
+        if recipe := b.recipe:
+            alike[b.family, b.seed, recipes.setdefault(recipe, recipe)].append(i)
     for members in alike.values():
         done = [rows[i]["id"] for i in members if rows[i]["verdict"] == "healthy" and rows[i]["status"] == "finished"]
         for i in members if done else ():

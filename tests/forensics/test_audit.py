@@ -190,7 +190,7 @@ def test_resume_does_nothing_twice_and_redoes_what_changed(root: Path, tmp_path:
     before = {p.name: p.stat().st_mtime_ns for p in (out / kept.ROWS).iterdir()}
     second = audits.audit([str(root)], str(out), TEXT, audits.Options(resume=True))
     assert {p.name: p.stat().st_mtime_ns for p in (out / kept.ROWS).iterdir()} == before
-    assert first["rows"] == second["rows"] and first["shared_batches"] == second["shared_batches"]
+    assert list(first["rows"]) == list(second["rows"]) and first["shared_batches"] == second["shared_batches"]
     put(root / "r0", 0, (100,))
     third = {r["id"]: r for r in audits.audit([str(root)], str(out), TEXT, audits.Options(resume=True))["rows"]}
     assert third["r0"]["verdict"] == "unhealthy" and third["r0"]["page"] == "runs/r0.html"
