@@ -116,7 +116,8 @@ def snapshots(run: Run) -> list[Snapshots]:
     configs = sorted(_by_source(run).items(), key=lambda c: (_launch(run, c[0]), c[0]))
     pairs = [(old, new, source) for i, (_, old) in enumerate(configs) for source, new in configs[i + 1 :]]
     alike = [(a, b, source) for a, b, source in pairs if len(a.keys() & b.keys()) >= max(3, ALIKE * min(len(a), len(b)))]
-    return alike + [found for source in dict(configs) for found in _told_again(run, source)]
+    tellers = dict.fromkeys(run.tables["config"]["source"].to_pylist())
+    return alike + [found for source in tellers for found in _told_again(run, source)]
 
 
 def _told_again(run: Run, source: str) -> Iterator[Snapshots]:

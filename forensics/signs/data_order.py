@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from forensics.batches import first_batches
 from forensics.batches.data_passes import contents
 from forensics.batches.recorded import shard_ends
@@ -14,14 +12,10 @@ from forensics.case import Finding
 from forensics.detectors import config_change, dataset_loss, divergence, eval_jump, level_shift, loss_spike, repeated_data, spike_data
 from forensics.detectors.train_eval_gap import Facts as Gap
 from forensics.many_runs.config_diff import kind_of
-from forensics.run import endings
 from forensics.run.announced import announced
 from forensics.run.inputs import surviving
-from forensics.run.robust import median
 from forensics.run.series import parts, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
-
-EFFECTS = {"epochs_count_anew": "epoch"}  # a symptom of its own, for which there is no detector
 
 NO_IDS = "no file maps steps to samples."
 IDS = ("sample", "batch", "shard", "source")
@@ -29,7 +23,6 @@ STRANGERS, SAME = 0.1, 0.5  # share of samples that batches at one place have in
 LEAST = 5  # values: a few logging intervals, where single batches make one
 NEAR = 3  # steps by which a stretch may miss the beginning of its shard: a loader that reads ahead
 CHANCE = 0.25  # share of a shard's steps that are so near its beginning: of shorter shards nearly every step is
-AHEAD = 2  # unit: rows; the first one behind a restart may be an interval later than the run's first
 BESIDE = 20  # steps: two logging intervals of ten, the most usual one
 
 
@@ -178,36 +171,6 @@ def begins_with_first_batch(s: Symptoms) -> Sign:
     if found := [f for f in again if f.facts.from_start]:
         return seen(f"From step {found[0].facts.step} on the data begin again with the very first batch.", found, first=found[0].facts.step)
     return absent(f"{again[0].title}, not with the very first batch.", again)
-
-
-def epochs_count_anew(s: Symptoms) -> Sign:
-    """The number of the epoch falls back to the run's first while the steps go on: whoever orders samples by the epoch begins with the first order."""
-    epoch = series(s.run, "epoch")
-    if epoch is None:
-        return cannot_tell("no epochs were logged.")
-    rows = np.flatnonzero(epoch.usable)
-    rows = rows[np.argsort(epoch.step[rows], kind="stable")]
-    number, step = np.floor(epoch.value[rows]), epoch.step[rows]
-    back = np.flatnonzero(np.diff(number) < 0) + 1
-    if not len(back):
-        return absent(f"Epochs go on with the steps, from {number[0]:.0f} to {number[-1]:.0f}." if len(rows) else "No epoch has a number.")
-    pace = median(np.diff(epoch.value[rows]).clip(min=0))  # of two rows
-    if (epoch.value[rows][back] - epoch.value[rows][0] > AHEAD * pace).any():  # as where an epoch has another number of steps now
-        return absent(
-            f"At step {step[back[0]]} the number of the epoch falls to {epoch.value[rows][back[0]]:.3g}, which is not where it began."
-        )
-    restarts = max(len(s.run.attempts) - 1, len(endings.events(s.run, "resume")))
-    # rows of another table in between fall to any number, and on one step; stages of a plan may each count their own
-    if (
-        (number[back] > number[0]).any()
-        or (number[back - 1] <= number[0]).any()
-        or (step[back] <= step[back - 1]).any()
-        or len(back) > restarts
-    ):
-        return cannot_tell(f"the numbers of epochs fall {len(back)} times, and the log tells of {restarts} restarts.")
-    at, times = int(back[0]), f", and so {len(back) - 1} times more" if len(back) > 1 else ""
-    text = f"At step {step[at]} the number of the epoch falls from {number[at - 1]:.0f} to {number[at]:.0f} while the steps go on{times}."
-    return seen(text, where=epoch.place(s.run, int(rows[at])), first=int(step[at]))
 
 
 def data_settings_changed(s: Symptoms) -> Sign:

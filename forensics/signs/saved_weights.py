@@ -7,11 +7,17 @@ from collections.abc import Callable
 from forensics.case import Finding
 from forensics.checkpoints import run_saves, tokenizer_files
 from forensics.checkpoints.describe import plain_name
-from forensics.detectors import checkpoint_damage, checkpoint_state, frozen_weights
+from forensics.detectors import checkpoint_damage, checkpoint_state, config_change, frozen_weights
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 NO_SAVE = "there is no checkpoint in the folder"
+# what says which id a symbol or a class has
+_ENCODING = lazy_re(
+    r"(?i)(?:^|[._/ -])(?:charset|alphabet|characters|vocab(?:ulary)?(?:_?file)?|tokenizer(?:_?(?:name|path))?|merges|bpe_?codes|label_?map"
+    r"|id2label|label2id|class_?(?:names|to_?idx))$"
+)
 TOKENIZER = ("tokenizer_config.json", "tokenizer.json", "special_tokens_map.json")
 
 
@@ -57,10 +63,14 @@ def weights_all_move(s: Symptoms) -> Sign:
 
 
 def tokenizer_differs(s: Symptoms) -> Sign:
-    """The tokenizer or chat template beside a checkpoint is not that beside the one before."""
+    """The tokenizer or chat template beside a checkpoint is not that beside the one before; or a launch sets another vocabulary or character set."""
     found = [f for f in s.of(checkpoint_state.Facts) if f.facts.what == "tokenizer"]
     if found:
         return seen(f"{found[0].title}.", found, first=found[0].last_step)
+    for f in s.of(config_change.Facts):
+        told = [f"{k} from {old} to {new}" for k, (old, new) in zip(f.facts.keys, f.facts.changes, strict=True) if _ENCODING.search(k)]
+        if told:
+            return seen(f"Between two launches the config changed {told[0]}.", [f], first=f.first_step)
     homes = dict.fromkeys(tokenizer_files.home(c.path) for c in run_saves.of_run(s.run))
     beside = [h for h in homes if any((h / name).is_file() for name in TOKENIZER)]
     if len(beside) < 2:

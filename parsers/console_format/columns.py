@@ -84,7 +84,8 @@ class Header(NamedTuple):
 
 def headers(text: str, pos: int) -> list[Header]:
     """The ways to read a line as names of columns, an axis among them."""
-    if len(text) > _MOST_TEXT or _AXIS_WORDS.isdisjoint(_WORD.findall(text.lower(), pos)) or _NUMBER_ALONE.search(text, pos):
+    counts = "#" in text or not _AXIS_WORDS.isdisjoint(_WORD.findall(text.lower(), pos))
+    if len(text) > _MOST_TEXT or not counts or _NUMBER_ALONE.search(text, pos):
         return []
     if _BARS.search(text, pos):
         split = _between(_BARS)
@@ -100,9 +101,10 @@ def headers(text: str, pos: int) -> list[Header]:
 
 def _named(text: str, spans: list[Span], cells: Callable[[str, int], list[Span]], spaced: bool) -> list[Header]:
     names = [text[a:b] for a, b in spans]
-    if len(names) < 2 or not all(_NAME.fullmatch(n) and len(n.split()) <= 4 for n in names):
+    if len(names) < 2 or not all(n == "#" or (_NAME.fullmatch(n) and len(n.split()) <= 4) for n in names):
         return []
-    keys = [vocabulary.plain(n.lstrip("# ")) for n in names]
+    keys = [vocabulary.plain(n.lstrip("# ")) or n for n in names]
+    keys[:2] = ["epoch", "step"] if keys[:2] == ["e", "#"] else keys[:2]  # spaCy's
     epoch = next((keys.index(e) for e in vocabulary.EPOCH if e in keys), None)
     steps = vocabulary.step_names(keys) + [k for k in keys if k in _WEAK and k not in vocabulary.STEP_ORDER]
     sure = [s for s in steps if s not in _WEAK or epoch is not None]

@@ -16,6 +16,10 @@ from parsers.records import vocabulary
 _PROOF = 3  # lines that rise: of unrelated numbers every second pair does, and every sixth triple
 _MOST_KINDS = 1000  # kinds of lines that are watched at a time (a bound)
 _BEFORE = {"time", "rank", "epoch", "epochs"}
+_MEASURED, _NAMED = (
+    {"metric", "epoch", "epochs", "time", "rank"},
+    2,
+)  # what such a line holds; names that no prose has behind its first number
 # What stands behind a number that begins a line and counts: "50: loss 0.4", "50  train 0.4  test 0.5".
 _ALONE = lazy_re(
     r"\s?[:|)]\s|\t|(?:\s{1,8}+(?!(?i:nan|inf)\b)[A-Za-z_][\w@/.]{0,40}+(?:[:=] {0,8}+|\s{1,8}+)[-+.\w%]{1,30}+,?+){1,40}+\s{0,200}+$"
@@ -82,13 +86,32 @@ def _counter(line: Line) -> int | None:
     if line.bar or line.braces or line.has("step") or line.has("it"):
         return None
     i = next((i for i, f in enumerate(line.fields) if f.role not in _BEFORE and f.tag != "clock"), None)
+    i = _behind_seconds(line, i)
     if i is None or not line.text[line.fields[i].start : line.fields[i].end].isdigit():
         return _bare_epoch(line)
     f = line.fields[i]
     word = f.tag.split()[-1].lower() if f.tag else ""
-    begins = not word and not line.text[line.body : f.start].strip() and _ALONE.match(line.text, f.end) is not None
+    begins = not word and (i > 0 or not line.text[line.body : f.start].strip()) and _heads(line, f)
     letter = bool(word) and word in vocabulary.LAST_RESORT and _begins(line, f)  # "s=20 xent=2.03"
     return i if begins or letter or word in vocabulary.COUNTED else _bare_epoch(line)
+
+
+def _heads(line: Line, f: Field) -> bool:
+    """Does a number without a word stand in front of measurements: by what separates them, or in front of two names with their values?"""
+    if _ALONE.match(line.text, f.end) is not None:
+        return True
+    behind = [other for other in line.fields if other.start > f.start and other.role != "skip"]
+    first = line.text[f.end : behind[0].start] if behind else ""
+    return len(behind) >= _NAMED and first[:1] == " " and all(other.role in _MEASURED for other in behind) and _names(first, behind[0].tag)
+
+
+def _behind_seconds(line: Line, i: int | None) -> int | None:
+    """The whole number behind a decimal one in front of a line (``4.18   6400 td_loss=0.3``): seconds since the start, then the step."""
+    if i is None or len(line.fields) < i + 2 or line.text[line.body : line.fields[i].start].strip():
+        return i
+    clock, count = line.fields[i], line.fields[i + 1]
+    seconds = not clock.tag and "." in line.text[clock.start : clock.end] and not line.text[clock.end : count.start].strip()
+    return i + 1 if seconds and not count.tag and count.role == clock.role else i
 
 
 def _bare_epoch(line: Line) -> int | None:

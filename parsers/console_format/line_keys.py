@@ -62,6 +62,11 @@ def between_marks(m: re.Match[str], gap: str) -> bool:
     return closed and "." in (m["num"] or "") and _WORDS.search(gap) is not None
 
 
+def set_apart(gap: str, key: str) -> bool:
+    """Is a word, with two blanks before it, all that stands between the number before and its own (``  nce 2.82  in-batch acc 0.34``)?"""
+    return gap.startswith("  ") and gap.strip() == key and " " not in key
+
+
 def is_rate(key: str, m: re.Match[str]) -> bool:
     """``eta 1.00e-04``: no time that is left (parsers/value_names.py)."""
     return key.lower() == "eta" and ("e-" in m["num"].lower() or m["num"].startswith("0.0")) and not m["unit"]

@@ -23,7 +23,7 @@ import re
 from dataclasses import dataclass, field
 
 from parsers.console_format.grammars import EVAL, NUM, STRONG, VOCABULARY, first_of_several, is_vector, is_word, key_of, role_of
-from parsers.console_format.line_keys import between_marks, is_rate, named_after_step, named_apart, named_by_contrast
+from parsers.console_format.line_keys import between_marks, is_rate, named_after_step, named_apart, named_by_contrast, set_apart
 from parsers.console_format.line_labels import mode_of, put_groups, put_labels
 from parsers.console_format.line_places import put_places
 from parsers.console_format.line_prefix import SUFFIX, Field, Line, prefix, whole
@@ -232,7 +232,9 @@ class _Scan:
             return False
         if len(key) > 80 or len(key.split()) > 7 or not re.search("[A-Za-zθϑ∇]", key):
             return False
-        named = re.fullmatch(r"[A-Za-z][\w/@.-]*", _OF_SET.sub("", key)) and (self.singles or gap.lstrip()[:1] in {"|", ",", ":"})
+        named = re.fullmatch(r"[A-Za-z][\w/@.-]*", _OF_SET.sub("", key)) and (
+            self.singles or gap.lstrip()[:1] in {"|", ",", ":"} or (i > 0 and set_apart(gap, key))
+        )
         return bool(
             explicit or key.startswith(("|", "‖")) or VOCABULARY.search(key) or STRONG.search(key) or named or between_marks(m, gap)
         )

@@ -4,7 +4,7 @@
 ``8f0a1b2c [rank=0] || INFO: [123] root:`` Determined, ``(RayTrainWorker pid=12)`` ray; ISO clocks,
 ``20260101-12:00:00``, ``26-01-31 12:00:00 - INFO:`` (ESRGAN),
 glog (``I0101 12:00:00.0``, ``I 0101 12:00:00``), syslog (``Jan 01 12:00:00``), ``01-Jan-2026 12:00:00`` (its year may be missing), ``01/31 12:00:00`` (detectron2), ``[12:00:00]``, seconds since 1970 (UCX),
-``[01.31.26|12:00:00]`` and ``[ Sat Jan 31 12:00:00 2026 ]`` (ST-GCN and its heirs).
+``[01.31.26|12:00:00]``, ``31.01.26 12:00:00`` and ``[ Sat Jan 31 12:00:00 2026 ]`` (ST-GCN and its heirs).
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from typing import NamedTuple
 from parsers.lazy_regex import lazy_re
 from parsers.tables import NO_YEAR
 
-CLOCKS = frozenset({"glog", "syslog", "md", "day", "compact", "short", "dotted", "ctime", "dmy"})  # beside ISO's; none says its zone
+CLOCKS = frozenset(
+    {"glog", "syslog", "md", "day", "compact", "short", "dotted", "ctime", "dmy", "points"}
+)  # beside ISO's; none says its zone
 SUFFIX = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _LEVEL = r"(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL|FATAL|SUCCESS|TRACE|NOTICE)"
@@ -35,6 +37,7 @@ _PREFIX = lazy_re(
     r"|\[?(?P<md>\d\d/\d\d(?:/\d{4})? \d\d:\d\d:\d\d)(?: [\w.]+)?\]?:?|\[?(?P<unix>1[4-9]\d{8}\.\d+)\]?(?!\w)"
     r"|\[?(?P<compact>(?:19|20)\d{6}[-_ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?!\w)"
     r"|\[(?P<dotted>\d\d\.\d\d\.\d\d\|\d\d:\d\d:\d\d)\]"  # torchlight (ST-GCN): %m.%d.%y|%X
+    r"|\[?(?P<points>\d\d\.\d\d\.(?:\d\d|\d{4}) \d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?!\w)"  # the day first, as in Germany
     rf"|\[ (?P<ctime>[A-Z][a-z]{{2}} (?:{'|'.join(_MONTHS)}) [ \d]\d \d\d:\d\d:\d\d \d{{4}}) \]"  # its heirs: time.asctime()
     rf"|\[[\w.-]+\](?= +(?:{_LEVEL}[ :]|\d{{4}}-\d\d-\d\d ))"  # the thread, as Java's Logback and Log4j write it, or the host (ESPnet)
     rf"|\(\w+:\d+\)(?= {_LEVEL}:)"  # ESPnet: (trainer:714) INFO:
@@ -158,6 +161,9 @@ def _minute(text: str, kind: str) -> tuple[str, str]:
         return f"{text[:4]}-{text[4:6]}-{text[6:8]} {text[9:14]}", text[15:]
     if kind == "dotted":
         return f"20{text[6:8]}-{text[:2]}-{text[3:5]} {text[9:14]}", text[15:]
+    if kind == "points":
+        (day, month, year), clock = text[: text.index(" ")].split("."), text[text.index(" ") + 1 :]
+        return f"{year if len(year) == 4 else '20' + year}-{month}-{day} {clock[:5]}", clock[6:]
     if kind == "ctime":
         return f"{text[20:]}-{_MONTHS.index(text[4:7]) + 1:02}-{int(text[8:10]):02} {text[11:16]}", text[17:19]
     if kind == "day":

@@ -122,6 +122,8 @@ class Reader:
             or (heads and event.kind == "evaluation")
         ):
             self._event(where, self._placed(event, line))
+        if not reports and (event is None or event.level == "info"):
+            self.words.retold(n, body, measured.started)
         if (event is None or event.kind == "start") and not reports:
             self.words.settings(n, text, body, measured.started, measured.dicts.header)
             if text.lstrip().startswith("***** Running training"):

@@ -95,6 +95,20 @@ def one_step_apart(a: Points, b: Points) -> bool:
     return False
 
 
+def apart_together(pairs: Iterable[tuple[Points, Points]]) -> bool:
+    """The same of several metrics, whose values count together: the few epochs that a console prints of what a tracker holds in full. Steps that
+    one of them tells twice are of two lives."""
+    compared = [(a, b) for a, b in pairs if not _counts(a[1])]
+    if any(len(np.unique(steps)) < len(steps) for pair in compared for steps, _ in pair):
+        return False
+    for apart in (-1, 1):
+        told = [(len(np.intersect1d(a[0] + apart, b[0])), equal_share((a[0] + apart, a[1]), b)) for a, b in compared]
+        met = [(n, share) for n, share in told if share is not None]
+        if sum(n for n, _ in met) >= _SEQUENCE and all(share >= _NEARLY_ALL for _, share in met):
+            return True
+    return False
+
+
 def last_place(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """Unit of the last place to which each value is written out, by the decimals and the digits that suffice for nearly all of
     them; 0 where they are not rounded."""

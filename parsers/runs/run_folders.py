@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from parsers import arrow, names
 from parsers.runs import copy_prefilter, duplicates, epoch_files
 from parsers.runs.assemble import FileRead
-from parsers.runs.equal_values import ENOUGH, Points, equal_share, one_step_apart, same_sequence, same_together
+from parsers.runs.equal_values import ENOUGH, Points, apart_together, equal_share, one_step_apart, same_sequence, same_together
 from parsers.runs.homes import ONE_RUN, home, series_name
 from parsers.runs.spans import Span
 from parsers.tables import DATED
@@ -147,7 +147,8 @@ def counted_otherwise(a: Unit, b: Unit) -> bool:
     one, two, both = _points(a), _points(b), shared(a, b)
     if any(k.startswith("loss.") and (same_sequence(one[k], two[k]) or one_step_apart(one[k], two[k])) for k in both):
         return True
-    return same_together((one[k], two[k]) for k in sorted(both) if not k.startswith(_MACHINE))
+    pairs = [(one[k], two[k]) for k in sorted(both) if not k.startswith(_MACHINE)]
+    return same_together(pairs) or apart_together(pairs)
 
 
 def sums_up_epochs(a: Unit, b: Unit) -> bool:

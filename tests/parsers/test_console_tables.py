@@ -39,6 +39,8 @@ TABLES = {
     "clock in front": "2024-01-01 10:00:00 INFO  epoch   train_loss\n"
     + "".join(f"2024-01-01 10:0{i}:00 INFO  {i:5d}   {v:10.4f}\n" for i, v in LOSSES),
     "a word that must rise": "episode  train_loss\n1  2.0\n2  1.0\n3  0.5\n",
+    "spaCy": "E    #       train_loss  SCORE \n---  ------  ----------  ------\n"
+    + "".join(f"  {i // 2}  {i:6d}  {v:10.2f}    0.{i}3\n" for i, v in LOSSES),
     "values and marks": "epoch | train_loss | val_loss\n    1 |     2.0000 |        -\n    2 |    1.0000* | 0.9000\n    3 |    0.5000* |        -\n",
 }
 

@@ -1,0 +1,91 @@
+"""What counts along with the data, and begins anew at a restart: epochs, samples, the place in the file."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forensics.run import endings
+from forensics.run.robust import median
+from forensics.run.series import Floats, Ints, Series, names, series
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.lazy_regex import lazy_re
+from parsers.name_rules import words
+
+EFFECTS = {"epochs_count_anew": "epoch", "samples_count_anew": "samples"}  # symptoms of their own, for which there is no detector
+SUBJECT = "data_order"
+AHEAD = 2  # unit: rows; the first one behind a restart may be an interval later than the run's first
+LEAST = 5  # bound: values of a count: its pace is the median of four distances
+_PLACE = lazy_re(
+    r"\b(?:pos|position|cursor|offset|samples?|sample id|consumed|seen|examples?|records?|rows?|docs?|documents?|sequences?|index|idx)\b"
+)
+_OTHER = lazy_re(r"\b(?:per|rate|speed|second|sec|ms|time|batch|lr|mean|avg|eval|val|valid|test|max|min|loss|acc)\b|/ ?s$")
+
+
+def epochs_count_anew(s: Symptoms) -> Sign:
+    """The number of the epoch falls back to the run's first while the steps go on: whoever orders samples by the epoch begins with the first order."""
+    epoch = series(s.run, "epoch")
+    if epoch is None:
+        return cannot_tell("no epochs were logged.")
+    rows = np.flatnonzero(epoch.usable)
+    rows = rows[np.argsort(epoch.step[rows], kind="stable")]
+    number, step = np.floor(epoch.value[rows]), epoch.step[rows]
+    back = np.flatnonzero(np.diff(number) < 0) + 1
+    if not len(back):
+        return absent(f"Epochs go on with the steps, from {number[0]:.0f} to {number[-1]:.0f}." if len(rows) else "No epoch has a number.")
+    pace = median(np.diff(epoch.value[rows]).clip(min=0))  # of two rows
+    if (epoch.value[rows][back] - epoch.value[rows][0] > AHEAD * pace).any():  # as where an epoch has another number of steps now
+        return absent(
+            f"At step {step[back[0]]} the number of the epoch falls to {epoch.value[rows][back[0]]:.3g}, which is not where it began."
+        )
+    restarts = max(len(s.run.attempts) - 1, len(endings.events(s.run, "resume")))
+    # rows of another table in between fall to any number, and on one step; stages of a plan may each count their own
+    if (
+        (number[back] > number[0]).any()
+        or (number[back - 1] <= number[0]).any()
+        or (step[back] <= step[back - 1]).any()
+        or len(back) > restarts
+    ):
+        return cannot_tell(f"the numbers of epochs fall {len(back)} times, and the log tells of {restarts} restarts.")
+    at, times = int(back[0]), f", and so {len(back) - 1} times more" if len(back) > 1 else ""
+    text = f"At step {step[at]} the number of the epoch falls from {number[at - 1]:.0f} to {number[at]:.0f} while the steps go on{times}."
+    return seen(text, where=epoch.place(s.run, int(rows[at])), first=int(step[at]))
+
+
+def samples_count_anew(s: Symptoms) -> Sign:
+    """A count of samples, or a place in the data, falls back to the run's first at a restart while the steps go on."""
+    restarts = sorted(
+        {a["steps"][0] for a in s.run.attempts[1:]} | {e["step"] for e in endings.events(s.run, "resume") if e["step"] is not None}
+    )
+    if not restarts:
+        return does_not_arise("the run was not restarted.")
+    counts = [c for name in names(s.run, LEAST) if (c := series(s.run, name)) is not None and _counts(c)]
+    for c in counts:
+        step, x = _in_order(c)
+        back = np.flatnonzero(np.diff(x) < 0) + 1
+        pace = median(np.diff(x).clip(min=0))
+        if len(back) and (x[back] - x[0] <= AHEAD * pace).all() and (step[back] > step[back - 1]).all() and _at(step, back, restarts):
+            at = int(back[0])
+            text = f"{c.tag} falls from {x[at - 1]:.0f} to {x[at]:.0f} at step {step[at]}, where the run was restarted; at first it was {x[0]:.0f}."
+            return seen(text, where=c.place(s.run, int(np.flatnonzero(c.usable & (c.step == step[at]))[0])), first=int(step[at]))
+    if not counts:
+        return cannot_tell("no count of the samples was logged.")
+    return absent(f"{counts[0].tag} goes on over the restart.", where=counts[0].place(s.run, 0))
+
+
+def _counts(c: Series) -> bool:
+    """Whether a metric is called after a place in the data, and rises in whole numbers but for a few falls."""
+    text = words(c.tag)
+    x = c.value[c.usable]
+    whole = len(x) >= LEAST and bool((x == np.floor(x)).all()) and x.min() >= 0
+    return whole and _PLACE.search(text) is not None and _OTHER.search(text) is None and bool(np.mean(np.diff(_in_order(c)[1]) > 0) >= 0.9)
+
+
+def _in_order(c: Series) -> tuple[Ints, Floats]:
+    rows = np.flatnonzero(c.usable)
+    rows = rows[np.argsort(c.step[rows], kind="stable")]
+    return c.step[rows], c.value[rows]
+
+
+def _at(step: Ints, back: Ints, restarts: list[int]) -> bool:
+    """Whether each fall is the first row behind a restart."""
+    return all(any(step[i - 1] <= r <= step[i] for r in restarts) for i in back.tolist())

@@ -1,0 +1,62 @@
+"""Lines that each launch prints anew, in the same words with another number: ``optimizer AdamW lr 0.001, batch 64``, then ``..., batch 16``.
+
+Whatever such a line says in prose, what differs was set otherwise. Only lines from before the first measurement are kept, and only where one comes
+again and differs do its numbers become settings, those of the first launch at their own place.
+"""
+
+from __future__ import annotations
+
+from parsers.console_format.printed_settings import value_of
+from parsers.lazy_regex import lazy_re
+
+_MOST_LINES, _MOST_TEXT = 200, 400  # lines that are kept, and their characters (bounds)
+_WORDS = 3  # in front of a number, that name it
+_SEPARATED = lazy_re(r"[^\s|,;=]+|[|,;=]")
+_ENDS = ",;:()[]{}'\"="
+# Places, moments, addresses and durations differ between any two launches, and so does where each of them begins.
+_ELSEWHERE = lazy_re(r"[/\\@\[]|\d:\d|0x|\.(?:pth?|ckpt|log|bin|json|npz|txt)\b|^\d{4}-\d\d|(?i:\d(?:ms|s|m|h|min|sec|secs)\b)")
+_OF_A_LAUNCH = lazy_re(
+    r"(?i)\b(?:step|steps|epoch|epochs|iter|iteration|pid|port|attempt|restart|job|task|seconds?|took|time|elapsed|free|used|memory)\b"
+)
+
+Setting = tuple[str, object, int]
+
+
+class RetoldLines:
+    """``feed`` takes each line that measures nothing."""
+
+    def __init__(self) -> None:
+        self._first: dict[tuple[str, ...], tuple[int, list[str]]] = {}
+
+    def feed(self, n: int, body: str, started: bool) -> list[Setting]:
+        """The settings that line ``n`` gives another value than the line of the first launch did, and those of that line."""
+        if len(body) > _MOST_TEXT or not any(c.isdigit() for c in body):
+            return []
+        words = _SEPARATED.findall(body)
+        form = tuple(("" if w[0] == "(" else "#") if any(c.isdigit() for c in w) else w for w in words)  # "charset (12): 0123"
+        if not started:
+            if len(self._first) < _MOST_LINES:
+                self._first[form] = n, words
+            return []
+        if form not in self._first or self._first[form][1] == words:
+            return []
+        at, before = self._first[form]
+        self._first[form] = n, words
+        found: list[Setting] = []
+        for i, (old, new) in enumerate(zip(before, words, strict=True)):
+            name = _name(form[:i])
+            if form[i] == "#" and name and not _ELSEWHERE.search(old) and not _ELSEWHERE.search(new):
+                found += [(name, value_of(old.strip(_ENDS)), at), (name, value_of(new.strip(_ENDS)), n)]
+        differ = any(a[1] != b[1] for a, b in zip(found[::2], found[1::2], strict=True))
+        return found if differ else []
+
+
+def _name(before: tuple[str, ...]) -> str:
+    """The words right in front of a number, back to a mark or the number before it; nothing for what counts or times a launch."""
+    words: list[str] = []
+    for w in reversed(before[-_WORDS:]):
+        if w in {"#", "|", ",", ";"}:
+            break
+        words.insert(0, w.strip(_ENDS))
+    name = " ".join(w for w in words if w)
+    return "" if _OF_A_LAUNCH.search(name) else name
