@@ -27,6 +27,7 @@ SAID = lazy_re(r"\b(?:from|at|after|since|until|by|on)\s+(?:the\s+)?(?:iter(?:at
 STAGED = lazy_re(r"\buntil\s+(?:(?:iter(?:ation)?|step|epoch|update)\s*)?(\d{1,12})\b(?=.{0,60}(?:,|\bafter|\bthen)\s)", re.I)
 MEANT = lazy_re(r"->|=>|\u2192|\b(?:planned|scheduled|intended|by design|on purpose)\b", re.I)  # a plan, not the tale of what happened
 ABOUT = {"data": DATA, "batch": BATCH, "loss": LOSS}
+LOG_LINE = "log line"  # stands for the name of a setting
 MOST = 200  # steps that one setting, or a log, announces
 
 
@@ -48,7 +49,7 @@ def announced(run: Run) -> tuple[Announced, ...]:
     for e in endings.events(run, "stage")[:MOST]:
         if e["step"]:
             found.setdefault(
-                (e["step"], "log line"), Announced(e["step"], "data", "log line", str(e["text"])[:120], run.where(e["source"], e["at"]))
+                (e["step"], LOG_LINE), Announced(e["step"], "data", LOG_LINE, str(e["text"])[:120], run.where(e["source"], e["at"]))
             )
     table = run.tables["config"]
     for key, text, source, at in zip(*(table[c].to_pylist() for c in ("key", "value", "source", "at")), strict=True):

@@ -17,6 +17,7 @@ EFFECTS = {"evaluation_size_changed": "acc.eval"}  # a symptom of its own, for w
 
 LASTS = 3  # bound: evaluations on either side; a last one of the whole set is no other evaluation
 SHARE = 0.05  # relative; bound: times of a tenth of a second that are printed with four digits, and their product with a speed
+TIMES = 3.0  # bound: the largest of the other steps; an evaluation that scatters has no such step
 _SETS = {*EVALUATION, "held", "heldout", "knn", "probe"}
 _COUNTED = {
     "n", "num", "count", "size", "total", "samples", "examples", "sequences", "images", "rows", "items", "pairs", "questions", "batches",
@@ -32,7 +33,7 @@ def evaluation_size_changed(s: Symptoms) -> Sign:
         return cannot_tell("the log does not say how many samples the evaluations take.")
     for count, step, n in counted:
         at = _changes_once(n)
-        if at is not None:
+        if at is not None and (_counts_evaluated(count.tag) or _evaluation_moves(s.run, int(step[at - 1]), int(step[at]))):
             text = f"By {count.tag} evaluations take {n[at - 1]:.0f} samples up to step {step[at - 1]}, and {n[at]:.0f} from step {step[at]} on"
             return seen(
                 f"{text}.",
@@ -40,7 +41,9 @@ def evaluation_size_changed(s: Symptoms) -> Sign:
                 first=int(step[at]),
                 last=int(step[-1]),
             )
-    count, step, n = counted[0]
+    count, step, n = next((c for c in counted if _counts_evaluated(c[0].tag)), counted[0])
+    if not _counts_evaluated(count.tag):
+        return cannot_tell("the log does not say how many samples the evaluations take.")
     return absent(
         f"By {count.tag} evaluations take {n[0]:.0f} samples at step {step[0]} and {n[-1]:.0f} at step {step[-1]}, with no lasting change."
     )
@@ -51,7 +54,7 @@ def _counts(run: Run) -> Iterator[tuple[Series, Ints, Floats]]:
     told = [name for name in names(run, 2 * LASTS) if name.startswith("other/") or name == "tput.samples"]
     for s in (p for name in told for p in parts(run, name) if p.usable.sum() >= 2 * LASTS):
         step, x = s.step[s.usable], s.value[s.usable]
-        if _counts_samples(s.tag) and (x == np.round(x)).all() and (x > 0).all():
+        if (_counts_evaluated(s.tag) or _counts_something(s.tag)) and (x == np.round(x)).all() and (x > 0).all():
             yield s, step, x
         elif (what := _of_speed(s.tag)) and (timed := _time_of(run, what)) is not None:
             both, i, j = np.intersect1d(step, timed.step[timed.usable], return_indices=True)
@@ -63,7 +66,28 @@ def _words(tag: str) -> list[str]:
     return re.split(r"[/_. ]+", tag.lower())
 
 
-def _counts_samples(tag: str) -> bool:
+def _counts_something(tag: str) -> bool:
+    """Is it a number of things, of which the name does not say whether they are evaluated (``n_windows``)?"""
+    words = _words(tag)
+    return len(words) == 2 and words[0] in {"n", "num"} and not words[1].isdigit()
+
+
+def _evaluation_moves(run: Run, before: int, at: int) -> bool:
+    """Whether the evaluation takes its largest step there, by far: it is of what was counted."""
+    for name in ("loss.eval", "acc.eval", "score.eval"):
+        s = series(run, name)
+        if s is None or s.usable.sum() < 2 * LASTS:
+            continue
+        step, x = s.step[s.usable], s.value[s.usable]
+        there = np.flatnonzero((step[:-1] >= before) & (step[1:] <= at))
+        late = np.flatnonzero(step[:-1] >= step[len(step) // 4])  # an evaluation moves fast at first
+        others = np.abs(np.diff(x))[np.setdiff1d(late, there)]
+        if len(there) == 1 and len(others) >= LASTS and abs(x[there[0] + 1] - x[there[0]]) > TIMES * float(others.max()):
+            return True
+    return False
+
+
+def _counts_evaluated(tag: str) -> bool:
     """Is it the number of an evaluation's samples or batches (``eval/n_samples``, ``knn_n``), and not the size of a batch?"""
     *before, last = words = _words(tag)
     batch = "batchsize" in before or (last == "size" and before[-1:] == ["batch"])

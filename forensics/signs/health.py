@@ -9,7 +9,7 @@ import numpy as np
 from forensics.detectors import config_change, divergence, level_shift, loss_spike, lr_schedule, plateau
 from forensics.run import evaluations as held
 from forensics.run import settings
-from forensics.run.announced import announced
+from forensics.run.announced import LOG_LINE, announced
 from forensics.run.configured_rate import CYCLES, DOWN, FLAT, expected_rate
 from forensics.run.how_it_ended import ending
 from forensics.run.inputs import surviving
@@ -124,11 +124,15 @@ def rate_as_configured(s: Symptoms) -> Sign:
 
 
 def _changes(s: Symptoms) -> list[tuple[int, str]]:
-    """What changes inside a launch: steps of the level, jumps of the loss, the batch size."""
+    """What changes inside a launch, or where its log says that it was planned: steps of the level, jumps of the loss, the batch size."""
+    planned = [a.step for a in announced(s.run) if a.key == LOG_LINE]
     found = [
         (f.facts.step, f.title) for f in s.of(config_change.Facts) if f.facts.batch and not f.facts.at_restart and f.facts.step is not None
     ]
-    found = [f for f in found if all(abs(f[0] - a["steps"][0]) > 1 for a in s.run.attempts[1:])]
+    train = series(s.run, "loss.train")
+    near = max(BESIDE, 2 * train.interval if train is not None else 0)
+    inside = [f for f in found if all(abs(f[0] - a["steps"][0]) > 1 for a in s.run.attempts[1:])]
+    found = [f for f in found if f in inside or any(abs(f[0] - step) <= near for step in planned)]
     for f in s.of(level_shift.Facts, loss_spike.Facts, traps=True):
         if f.first_step is not None:
             found.append((f.first_step, f.title))

@@ -28,6 +28,7 @@ APART, HALF = 0.01, 0.5
 EARLY, LEAST = 5, 20  # statistical: medians of 5 and 15 are off by half and a third of a noise; their sum at least
 BEGINS = 0.1  # share of the run by which its log must begin, as for the plateau detector
 BELOW = 6  # evaluations: all of six on one side by chance has a probability of 1 in 64
+ABOVE = 0.1  # unit: a tenth of all answers; what training gets right beyond the share of one class
 ALIKE = 4  # statistical: evaluations; four equal ones to the printed digits are no chance while the loss moves
 STRONG = 0.5  # dropout: that of hidden units in the paper (JMLR 15, 2014); of less, less is seen
 ERRORS = 2  # statistical: standard errors; of no difference it is once in twenty
@@ -152,6 +153,12 @@ def accuracy_is_one_class(s: Symptoms) -> Sign:
         return cannot_tell("no loss was logged beside the accuracy.")
     if (by_heart := training_learnt_by_heart(s)).state == SEEN:
         return absent(f"{by_heart.text} A constant answer cannot do that.")
+    hits = series(s.run, "acc.train")
+    late = hits.value[hits.usable & (hits.step >= step[len(step) // 2])] if hits is not None else share[:0]
+    if len(late) >= ALIKE and median(held.shares(late)) > held.shares(share)[-1] + ABOVE:
+        return absent(
+            f"The training accuracy is {median(late):.3g}, above that of the evaluations ({share[-1]:.3g}): a constant answer cannot do that."
+        )
     same = int(np.flatnonzero(np.r_[True, share[::-1] != share[-1]][1:])[0]) if (share != share[-1]).any() else len(share)
     full = share[-1] in (0, 1, 100)
     moved = float(np.ptp(loss[-max(same * len(loss) // len(share), 2) :])) > MOVES * abs(float(loss[0]))

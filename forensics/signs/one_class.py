@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from forensics.run.class_hits import class_hits, class_overlaps
 from forensics.run.metrics_in_words import probability, worded
-from forensics.run.series import Floats, Series
+from forensics.run.series import Floats, Series, series
 from forensics.signs.held_out_level import ALIKE
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 
 EFFECTS = {"one_class_gets_all": "score.eval"}  # a symptom of its own, for which there is no detector
 ALL, NONE = 0.98, 0.02  # unit: all but one in fifty, and one in fifty: what a model does that hardly ever names another class
 _POSITIVES = r"\bpred(icted|ictions?|s)? (pos(itive)?s?|true|ones?|fg|foreground)( (rate|share|frac(tion)?|ratio))?$"
+_FOUND = r"(?<!at )\b(recall|sensitivity|tpr|f 1)( score)?$"  # of the positives
+MOST_ARE = 0.5  # bound: of the answers are right, so that the positives that are missed are the fewer
 _OVERLAP = r"^(?!.*\b(best|max|loss|std)\b).*\b((mean|avg|average|macro) (dice|iou|jaccard)|m ?(dice|iou)|m io u|(dice|iou|jaccard) (score )?(mean|avg|average|macro))$"
 
 
@@ -42,6 +44,11 @@ def one_class_gets_all(s: Symptoms) -> Sign:
         if (x <= NONE).all() or (x >= 1 - NONE).all():
             return seen(text, where=share.place(s.run, 0), first=_since(share), last=int(share.step[-1]))
         return absent(text)
+    found = [p for p in worded(s.run, _FOUND) if p.usable.sum() >= ALIKE]
+    right = next((a for a in (series(s.run, "acc.eval"), series(s.run, "acc.train")) if a is not None and a.usable.sum() >= ALIKE), None)
+    if found and right is not None and not any((p.value[p.usable] > 0).any() for p in found) and _late(right).min() > MOST_ARE:
+        text = f"{found[0].tag} is 0 in all {int(found[0].usable.sum())} values, and {right.tag} {_late(right)[-1]:.3g}: no answer is positive."
+        return seen(text, where=found[0].place(s.run, 0), first=int(found[0].step[0]), last=int(found[0].step[-1]))
     for of in [*groups, *overlaps]:
         return absent(f"No class of {len(of)} gets all samples, as {of[0].tag} says.")
     return cannot_tell("the hits of each class were not logged.")

@@ -44,6 +44,7 @@ _PREFIX = lazy_re(
     r"|\[?(?P<day>\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?=[ \]-])|\[titan\]"
     rf"|[0-9a-f]{{8}}(?= (?:\[rank=\d+\] )?\|\| )|\|\|(?: +{_LEVEL}: \[\d+\] [\w.]+:)?(?=\s)"
     rf"|\[ *{_LEVEL}\|[^\]]*\]:?|(?:\[ *)?{_LEVEL}\b *\]?(?::\w*:)?|(?<=\t)[\w./-]+:\d+(?=\t)"
+    r"|r(?:ank|k)? ?(?P<cell>\d{1,5})(?= +\|)"  # behind a clock or a level: "| r0 | step 20"
     r"|[IWE](?= [\w/]+\.cc:\d+\])"
     r"|\[?[\w./-]*\.(?:py|cc|cpp|cu)(?::\d+)?(?::[\w<>]+)?\]?(?::|(?=\s))"
     r"|\[?(?:__main__|root|[A-Za-z]\w*\.\w[\w.]*|mmengine|mmdet|mmseg|mmcls)\](?=\s*[\[-])"
@@ -129,13 +130,17 @@ def prefix(text: str) -> Line:
     line, pos, seen_mark = Line(text), 0, False
     for _ in range(12):
         m = _PREFIX.match(text, pos)
-        if m is None or m.end() == pos or ((m["name"] or m["place"] or m["func"] or m[0].strip() in "-|:>>") and not seen_mark):
+        if (
+            m is None
+            or m.end() == pos
+            or ((m["name"] or m["place"] or m["func"] or m["cell"] or m[0].strip() in "-|:>>") and not seen_mark)
+        ):
             break
         kind = m.lastgroup
         if m["iso"] is not None:
             line.fields.append(Field("time", "", *m.span("iso")))
             line.clock = "iso" + (m["zone"] or "").strip()
-        elif kind in {"rank", "process", "mpi", "local"}:
+        elif kind in {"rank", "process", "mpi", "local", "cell"}:
             line.fields.append(Field("rank", "", *m.span(kind)))
         elif kind in CLOCKS | {"unix"} and not line.clock:
             line.fields.append(Field("time", "", *m.span(kind)))
