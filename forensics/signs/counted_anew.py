@@ -6,7 +6,7 @@ import numpy as np
 
 from forensics.run import endings
 from forensics.run.robust import median
-from forensics.run.series import Floats, Ints, Series, names, series
+from forensics.run.series import Ints, Series, names, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.lazy_regex import lazy_re
 from parsers.name_rules import words
@@ -14,6 +14,7 @@ from parsers.name_rules import words
 EFFECTS = {"epochs_count_anew": "epoch", "samples_count_anew": "samples"}  # symptoms of their own, for which there is no detector
 SUBJECT = "data_order"
 AHEAD = 2  # unit: rows; the first one behind a restart may be an interval later than the run's first
+RISES = 0.9  # bound: share of the distances; more falls are those of a place within each epoch
 LEAST = 5  # bound: values of a count: its pace is the median of four distances
 _PLACE = lazy_re(
     r"\b(?:pos|position|cursor|offset|samples?|sample id|consumed|seen|examples?|records?|rows?|docs?|documents?|sequences?|index|idx)\b"
@@ -53,20 +54,21 @@ def epochs_count_anew(s: Symptoms) -> Sign:
 
 def samples_count_anew(s: Symptoms) -> Sign:
     """A count of samples, or a place in the data, falls back to the run's first at a restart while the steps go on."""
-    restarts = sorted(
-        {a["steps"][0] for a in s.run.attempts[1:]} | {e["step"] for e in endings.events(s.run, "resume") if e["step"] is not None}
-    )
-    if not restarts:
+    resumed = [e["step"] for e in endings.events(s.run, "resume") if e["step"] is not None]
+    if len(s.run.attempts) < 2 and not resumed:
         return does_not_arise("the run was not restarted.")
     counts = [c for name in names(s.run, LEAST) if (c := series(s.run, name)) is not None and _counts(c)]
     for c in counts:
-        step, x = _in_order(c)
+        rows = _in_order(c)
+        step, x, attempt = c.step[rows], c.value[rows], c.attempt[rows]
         back = np.flatnonzero(np.diff(x) < 0) + 1
-        pace = median(np.diff(x).clip(min=0))
-        if len(back) and (x[back] - x[0] <= AHEAD * pace).all() and (step[back] > step[back - 1]).all() and _at(step, back, restarts):
+        anew = len(back) > 0 and bool(
+            (x[back] - x[0] <= AHEAD * median(np.diff(x).clip(min=0))).all() and (step[back] > step[back - 1]).all()
+        )
+        if anew and all(attempt[i] != attempt[i - 1] or any(step[i - 1] <= r <= step[i] for r in resumed) for i in back.tolist()):
             at = int(back[0])
             text = f"{c.tag} falls from {x[at - 1]:.0f} to {x[at]:.0f} at step {step[at]}, where the run was restarted; at first it was {x[0]:.0f}."
-            return seen(text, where=c.place(s.run, int(np.flatnonzero(c.usable & (c.step == step[at]))[0])), first=int(step[at]))
+            return seen(text, where=c.place(s.run, int(rows[at])), first=int(step[at]))
     if not counts:
         return cannot_tell("no count of the samples was logged.")
     return absent(f"{counts[0].tag} goes on over the restart.", where=counts[0].place(s.run, 0))
@@ -74,18 +76,12 @@ def samples_count_anew(s: Symptoms) -> Sign:
 
 def _counts(c: Series) -> bool:
     """Whether a metric is called after a place in the data, and rises in whole numbers but for a few falls."""
-    text = words(c.tag)
-    x = c.value[c.usable]
-    whole = len(x) >= LEAST and bool((x == np.floor(x)).all()) and x.min() >= 0
-    return whole and _PLACE.search(text) is not None and _OTHER.search(text) is None and bool(np.mean(np.diff(_in_order(c)[1]) > 0) >= 0.9)
+    text, x = words(c.tag), c.value[_in_order(c)]
+    if _PLACE.search(text) is None or _OTHER.search(text) is not None:
+        return False
+    return len(x) >= LEAST and bool((x == np.floor(x)).all() and x.min() >= 0 and np.mean(np.diff(x) > 0) >= RISES)
 
 
-def _in_order(c: Series) -> tuple[Ints, Floats]:
+def _in_order(c: Series) -> Ints:
     rows = np.flatnonzero(c.usable)
-    rows = rows[np.argsort(c.step[rows], kind="stable")]
-    return c.step[rows], c.value[rows]
-
-
-def _at(step: Ints, back: Ints, restarts: list[int]) -> bool:
-    """Whether each fall is the first row behind a restart."""
-    return all(any(step[i - 1] <= r <= step[i] for r in restarts) for i in back.tolist())
+    return rows[np.argsort(c.step[rows], kind="stable")]

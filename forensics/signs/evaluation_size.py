@@ -31,9 +31,9 @@ def evaluation_size_changed(s: Symptoms) -> Sign:
     counted = list(_counts(s.run))
     if not counted:
         return cannot_tell("the log does not say how many samples the evaluations take.")
-    for count, step, n in counted:
+    for count, step, n, known in counted:
         at = _changes_once(n)
-        if at is not None and (_counts_evaluated(count.tag) or _evaluation_moves(s.run, int(step[at - 1]), int(step[at]))):
+        if at is not None and (known or _evaluation_moves(s.run, int(step[at - 1]), int(step[at]))):
             text = f"By {count.tag} evaluations take {n[at - 1]:.0f} samples up to step {step[at - 1]}, and {n[at]:.0f} from step {step[at]} on"
             return seen(
                 f"{text}.",
@@ -41,25 +41,25 @@ def evaluation_size_changed(s: Symptoms) -> Sign:
                 first=int(step[at]),
                 last=int(step[-1]),
             )
-    count, step, n = next((c for c in counted if _counts_evaluated(c[0].tag)), counted[0])
-    if not _counts_evaluated(count.tag):
+    count, step, n, known = max(counted, key=lambda c: c[3])
+    if not known:
         return cannot_tell("the log does not say how many samples the evaluations take.")
     return absent(
         f"By {count.tag} evaluations take {n[0]:.0f} samples at step {step[0]} and {n[-1]:.0f} at step {step[-1]}, with no lasting change."
     )
 
 
-def _counts(run: Run) -> Iterator[tuple[Series, Ints, Floats]]:
-    """(what counts, steps, samples) of every count that was logged often enough."""
+def _counts(run: Run) -> Iterator[tuple[Series, Ints, Floats, bool]]:
+    """(what counts, steps, samples, whether it is known to be of an evaluation) of every count that was logged often enough."""
     told = [name for name in names(run, 2 * LASTS) if name.startswith("other/") or name == "tput.samples"]
     for s in (p for name in told for p in parts(run, name) if p.usable.sum() >= 2 * LASTS):
         step, x = s.step[s.usable], s.value[s.usable]
         if (_counts_evaluated(s.tag) or _counts_something(s.tag)) and (x == np.round(x)).all() and (x > 0).all():
-            yield s, step, x
+            yield s, step, x, _counts_evaluated(s.tag)
         elif (what := _of_speed(s.tag)) and (timed := _time_of(run, what)) is not None:
             both, i, j = np.intersect1d(step, timed.step[timed.usable], return_indices=True)
             if len(both) >= 2 * LASTS:
-                yield s, both, x[i] * timed.value[timed.usable][j]
+                yield s, both, x[i] * timed.value[timed.usable][j], True
 
 
 def _words(tag: str) -> list[str]:

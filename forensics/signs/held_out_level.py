@@ -155,7 +155,7 @@ def accuracy_is_one_class(s: Symptoms) -> Sign:
         return absent(f"{by_heart.text} A constant answer cannot do that.")
     hits = series(s.run, "acc.train")
     late = hits.value[hits.usable & (hits.step >= step[len(step) // 2])] if hits is not None else share[:0]
-    if len(late) >= ALIKE and median(held.shares(late)) > held.shares(share)[-1] + ABOVE:
+    if len(np.unique(late)) >= ALIKE and median(held.shares(late)) > held.shares(share)[-1] + ABOVE:
         return absent(
             f"The training accuracy is {median(late):.3g}, above that of the evaluations ({share[-1]:.3g}): a constant answer cannot do that."
         )

@@ -11,7 +11,9 @@ import parsers
 
 FORMS = {
     "epoch, and seconds at the end": [f"{i:2d}  fit {0.6 - i / 50:.4f}  val {0.5 - i / 50:.4f}  acc 0.77{i}  0.{i}s" for i in range(6)],
-    "cells": [f"  {10 * i:3d} xent {4.6 - i / 5:.4f} | step 4.00e-02 | push 2.8{i} | 3.6 ms | maxlogit 20{i}.86 ent 2.084" for i in range(6)],
+    "cells": [
+        f"  {10 * i:3d} xent {4.6 - i / 5:.4f} | step 4.00e-02 | push 2.8{i} | 3.6 ms | maxlogit 20{i}.86 ent 2.084" for i in range(6)
+    ],
     "seconds in front": [f"   {4.18 + i / 10:.2f}   {6400 + 200 * i} td_loss={0.3 + i / 100:.5f} q_mean=16.{i} sps=1675" for i in range(6)],
 }
 STEPS = {"epoch, and seconds at the end": range(6), "cells": range(0, 60, 10), "seconds in front": range(6400, 7600, 200)}

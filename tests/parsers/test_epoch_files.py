@@ -38,3 +38,14 @@ def test_they_are_one_run_on_the_axis_of_steps(tmp_path: Path) -> None:
 def test_others_are_runs_of_their_own(tmp_path: Path, factor: float, epochs: range) -> None:
     write(tmp_path, factor=factor, epochs=epochs)
     assert len(parsers.read_all(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("twice", [False, True], ids=["once", "of two seeds"])
+def test_a_console_that_counts_from_one_and_a_tracker_that_counts_from_zero(twice: bool, tmp_path: Path) -> None:
+    """The console prints every fifth epoch of two metrics; where it tells an epoch twice, with other values, it is of another life, too."""
+    (store := tmp_path / "mlruns" / "0" / "5cf4aac186564e29b068e75a07edd47e" / "metrics").mkdir(parents=True)
+    for name, scale in (("recon", 1.0), ("kl", 0.1)):
+        (store / name).write_text("".join(f"{1_795_795_677_000 + 60 * e} {scale * value(e + 1, 0)} {e}\n" for e in range(30)))
+    said = "".join(f"  ep {e}: recon {value(e, 0):.3f} kl {0.1 * value(e, 0):.3f}\n" for e in range(5, 31, 5))
+    (tmp_path / "console.txt").write_text("run of a vae\n" + said + (said.replace(" 0.", " 1.") if twice else ""))
+    assert (len(parsers.read_all(tmp_path)) > 1) is twice

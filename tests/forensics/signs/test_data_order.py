@@ -112,27 +112,6 @@ def test_each_state(look: Callable[[Symptoms], Sign], state: str, s: Symptoms) -
     assert found.text.endswith(".")
 
 
-ANEW = np.where(T < 200, T // 50, (T - 200) // 50).astype(float)
-RESUMED = [{"kind": "resume", "text": "continue from update 200", "level": "info", "source": "out", "at": 9}]
-
-
-@pytest.mark.parametrize(
-    ("epoch", "more", "state"),
-    [
-        (ANEW, {"attempts": ATTEMPTS}, "seen"),
-        (ANEW, {"events": RESUMED}, "seen"),
-        (np.where(T < 200, T / 50, (T - 200) / 50), {"attempts": ATTEMPTS}, "seen"),
-        (ANEW, {}, "cannot tell"),  # stages of one plan
-        (T // 50, {"attempts": ATTEMPTS}, "absent"),
-        (np.where(T < 200, T / 50, T / 800), {"attempts": ATTEMPTS}, "absent"),  # a batch a sixteenth as large: epochs are longer now
-        (np.where(T % 2, T // 50, 0), {"attempts": ATTEMPTS}, "cannot tell"),  # rows of another table in between
-    ],
-)
-def test_epochs_that_are_counted_anew(epoch: Any, more: dict[str, Any], state: str) -> None:
-    found = D.epochs_count_anew(Symptoms(run_of({"loss.train": LOSS, "epoch": np.asarray(epoch, float)}, **more), ()))
-    assert found.state == state, found.text
-
-
 @pytest.mark.parametrize(
     ("config", "told"),
     [

@@ -58,3 +58,14 @@ def test_another_number_of_samples(metrics: dict[str, Any]) -> None:
 def test_evaluations_of_the_same_data(metrics: dict[str, Any], state: str) -> None:
     found = evaluation_size_changed(Symptoms(run_of(metrics, interval=10), ()))
     assert found.state == state, found.text
+
+
+STEPS = {"loss.eval": np.where(T < 14, 0.13, 0.11) + 0.0001 * np.sin(T * T)}
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "state"), [(STEPS, "seen"), ({"loss.eval": 0.13 + 0.0001 * np.sin(T * T)}, "cannot tell"), ({}, "cannot tell")]
+)
+def test_a_count_of_whatever_where_the_evaluation_steps_with_it(evaluation: dict[str, Any], state: str) -> None:
+    found = evaluation_size_changed(Symptoms(run_of({"other/n_windows": FEWER, **evaluation}, interval=10), ()))
+    assert found.state == state, found.text

@@ -183,6 +183,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
         {},
     ),  # of NaN
     (L.accuracy_is_one_class, "absent", both(FALLS, FALLS) | {"acc.eval": np.ones(60)}, {}),
+    (L.accuracy_is_one_class, "absent", both(FALLS, FALLS) | {"acc.eval": np.full(60, 0.79), "acc.train": 0.92 + T / 6000}, {}),
+    (L.accuracy_is_one_class, "seen", both(FALLS, FALLS) | {"acc.eval": np.full(60, 0.2), "acc.train": np.full(60, 0.94)}, {}),
     (L.accuracy_is_one_class, "cannot tell", both(FALLS, FALLS), {}),
     (L.eval_noisy, "seen", both(FALLS, 1.5 + 2 * np.exp(-T / 4) + 0.02 * np.sin(T * T * 0.37)), {}),
     (L.eval_noisy, "absent", both(FALLS, 3 - T / 30), {}),

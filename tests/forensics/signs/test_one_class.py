@@ -36,6 +36,10 @@ SETTLES = np.where(np.arange(N) < 5, MIXED, 0.0)
         ({"other/current mean dice": NONE}, "cannot tell"),  # answers and labels that do not fit, or nothing learnt
         ({"other/val/iou_dent": NONE, "other/val/iou_scratch": MIXED}, "absent"),
         ({"other/pred_fg": NONE, "other/gt_fg": MIXED}, "seen"),
+        ({"other/recall": NONE, "acc.eval": ALL * 0.97}, "seen"),  # of few positives none is found
+        ({"other/recall": NONE, "acc.eval": ALL * 0.03}, "cannot tell"),  # nothing is right: another matter
+        ({"other/recall": MIXED, "acc.eval": ALL * 0.97}, "cannot tell"),
+        ({"other/recall_at_10": NONE, "acc.eval": ALL * 0.97}, "cannot tell"),
         ({"loss.train": MIXED}, "cannot tell"),
     ],
 )

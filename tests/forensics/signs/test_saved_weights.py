@@ -11,7 +11,7 @@ import pytest
 import forensics
 from forensics import pipeline
 from forensics.case import Finding
-from forensics.detectors import checkpoint_damage, checkpoint_state
+from forensics.detectors import checkpoint_damage, checkpoint_state, config_change
 from forensics.signs import saved_weights, scaler
 from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
 from tests.forensics.curves import run_of
@@ -59,6 +59,13 @@ def test_findings_of_files() -> None:
     for look in (saved_weights.checkpoint_torn, saved_weights.weight_not_finite, saved_weights.tokenizer_differs):
         assert look(s).state == SEEN
     assert saved_weights.checkpoint_torn(s).place == "a.pt"
+
+
+def test_a_launch_that_sets_another_vocabulary() -> None:
+    for key, state in (("data.vocab_file", SEEN), ("charset", SEEN), ("vocab_size_scale", CANNOT_TELL)):
+        changed = config_change.Facts([key], [["a", "b"]], 200, batch=False)
+        f = Finding("c", "config_change", "Config changed", 200, 200, "warning", facts=changed)
+        assert saved_weights.tokenizer_differs(made({"loss.train": np.ones(30)}, f)).state == state
 
 
 HEALTHY = np.r_[np.full(100, 65536.0), np.full(200, 32768.0)]
