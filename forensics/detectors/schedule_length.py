@@ -11,7 +11,7 @@ How it decides
     is low because a restart began its warmup anew (``lr_schedule``) are left alone.
 
 Cannot tell
-    Where the rate was not logged, or fewer than eight times.
+    Where the rate was not logged, or fewer than eight times; where the log tells of a scheduler that watches an evaluation (ReduceLROnPlateau).
 
 Folklore
     Gradient accumulation of N with the scheduler stepped per micro-batch ends the schedule at 1/N of the run.
@@ -28,7 +28,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors import lr_schedule
 from forensics.errors import CannotTell
-from forensics.run import settings
+from forensics.run import endings, settings
 from forensics.run.inputs import needed, surviving
 from forensics.run.plan import planned_steps
 from forensics.run.series import Series
@@ -67,6 +67,8 @@ def detect(run: Run) -> Iterator[Finding]:
     kind = settings.setting(run, "schedule")
     if kind is not None and any(c in str(kind.value).lower() for c in CYCLES):
         return
+    if endings.events(run, "rate_cut"):
+        raise CannotTell("the rate is cut where an evaluation stands still, so that its schedule has no length")
     x, step = s.value[rows], s.step[rows]
     peak, least = float(x.max()), settings.number(run, "min_lr") or 0.0
     if least >= 0.9 * peak:

@@ -123,6 +123,8 @@ def test_a_rate_that_stands_early() -> None:
     assert grave(schedule_length, {"lr": rate}, interval=4)
     assert not grave(schedule_length, {"lr": rate}, interval=4, config={"lr_decay_iters": 40, "lr": 1e-3, "x": 1})
     assert not grave(schedule_length, {"lr": np.where(T < 10, 1e-3, 1e-4)}, interval=4)  # one step of a step schedule
+    cut = {"kind": "rate_cut", "text": "ReduceLROnPlateau reducing learning rate to 1e-4.", "level": "info", "source": "out", "at": 9}
+    assert not grave(schedule_length, {"lr": rate}, interval=4, events=[cut])
 
 
 def test_learning_that_hardly_happens() -> None:

@@ -142,6 +142,22 @@ def test_a_stage_that_only_the_log_announces() -> None:
     assert not announced(run(events=[begins | {"step": None}]))  # the first stage, before the first step
 
 
+def test_a_change_of_the_batch_at_a_restart_that_the_log_calls_planned() -> None:
+    planned = {
+        "kind": "stage",
+        "text": "planned: double the batch from here on",
+        "level": "info",
+        "source": "train.log",
+        "at": 9,
+        "step": 198,
+    }
+    changed = some(config_change.Facts(["batch"], [["64", "128"]], 200, batch=True))
+    for events, state in (([planned], "seen"), ([planned | {"step": 90}], "cannot tell")):
+        run = run_of({"loss.train": LOSS}, events=events, attempts=ATTEMPTS)
+        run.attempts[1]["steps"] = [200, 399]
+        assert W.changes_as_configured(Symptoms(run, (changed,))).state == state
+
+
 def test_a_shard_gives_its_steps() -> None:
     found = D.stretch_is_a_shard(symptoms(run(STRETCH, batches=True)))
     assert found.numbers == {"shard": "shard-5", "first": 200, "last": 239}
