@@ -155,6 +155,11 @@ def is_measured(tag: str) -> bool:
     return STRONG.search(tag) is not None and _SETTING.search(tag) is None
 
 
+def sets_dict(body: str) -> bool:
+    """Is the dictionary in a line what is set for losses, and no measurement (``loss_weights: {'bce': 1, 'dice': 1}``)?"""
+    return _SETTING.search(body.partition("{")[0][-40:]) is not None
+
+
 def whole_row(line: Line) -> bool:
     """Is a line a row of measurements by its shape alone, each number with its ``key:``?"""
     return line.explicit > 1 and line.explicit == sum(f.role == "metric" for f in line.fields)

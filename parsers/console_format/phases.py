@@ -16,7 +16,9 @@ from parsers.records import vocabulary
 HEAD = lazy_re(r"(?:\[(?>[^\]]*?=\d)[^\]]*+\])+:?$")  # [epoch=0][batch=9/10]:
 EPOCH_ABOVE = lazy_re(
     r"(?i)\W*(?:(?:start(?:ing)?|begin(?:ning)?|train(?:ing)?|test(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?)\W{1,3}){0,2}epoch\b"
+    r"|\s*+\[ROUND \d{1,6}\]\s*$"  # Flower: of federated learning
 )
+EPOCH_RATE = lazy_re(r"\s*+epoch \d{1,6} lr \d[\d.e+-]{0,30}\s*$")  # DARTS and its heirs: what stands below is of this epoch
 _MOST_LINES = 200  # below a heading (a bound): a confusion matrix or a table of classes may stand between
 _MOST_WORDS = 5
 _WORD = lazy_re(r"[A-Za-z]+")
@@ -69,7 +71,7 @@ class Headings:
     def read(self, n: int, line: Line, body: str, epoch: int | None, started: bool = True) -> bool:
         """A line that measures nothing: does it say that an evaluation comes next? ``epoch``: the last one that was named; ``started``: something
         was measured before, or else ``eval:`` may be a key of settings in YAML."""
-        m = _COUNTS.fullmatch(body) if len(body) < _LONGEST else None
+        m = _COUNTS.fullmatch(body) if len(body) < _LONGEST and not line.has("epoch") else None
         if m is not None:
             before, self._count, self._counted = self._count, (m["word"].lower(), int(m["value"])), n
             self._ruled = min(len(m["rule"].strip()), len(m["end"].strip())) >= _RULE
@@ -80,7 +82,7 @@ class Headings:
         speaks = [EVAL[w] for i, w in enumerate(words) if w in EVAL and (i == 0 or w in _ANYWHERE or (w == words[-1] and w != "valid"))]
         spoken = speaks[-1] if speaks else ""
         over = not _ENDS.isdisjoint(words)
-        if not _TRAINS.isdisjoint(words) or (words[0] == "epoch" and not spoken) or (spoken and over):
+        if not _TRAINS.isdisjoint(words) or (words[0] in ("epoch", "round") and not spoken) or (spoken and over):
             self._word, self.line = (self._word if spoken and not over else ""), n
         elif spoken and _speaks(words, body, line):
             self._word, self.line = spoken, n

@@ -1,0 +1,139 @@
+"""A program that begins to write its log again, lines as they stood before a notebook or Python 2 printed them, and what stands beside: pairs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import parsers
+from forensics.run import how_it_ended, plan
+from parsers.console_format import line_texts
+from parsers.tables import Run
+
+TOP = "Log file: /data/run{n}/train.log\nUsing device: cuda:{n}\nModel: U-Net\nParameters: 4,748,8{n}0\n"
+LOADS = "loading annotations into memory...\nDone (t=0.02s)\ncreating index...\nindex created!\n"
+
+
+def one(tmp_path: Path, text: str, name: str = "train.log") -> list[Run]:
+    (tmp_path / name).write_text(text)
+    return parsers.read_all(tmp_path)
+
+
+def spans(runs: list[Run]) -> list[list[list[int]]]:
+    return [[a["steps"] for a in r.attempts] for r in runs]
+
+
+def batches(first: int, last: int, of: int, epoch: int = 1) -> str:
+    return f"Epoch {epoch}/30\n" + "".join(f"Batch {i:3}/{of} | Loss: {1 - i / 1000:.4f}\n" for i in range(first, last, 10))
+
+
+def test_a_program_that_says_again_what_it_says_first_is_another_launch(tmp_path: Path) -> None:
+    """Its epochs have their own length: 71 batches behind 72 are no evaluation."""
+    runs = one(tmp_path, TOP.format(n=1) + batches(0, 72, 72) + TOP.format(n=2) + batches(0, 71, 71) + batches(0, 71, 71, 2))
+    assert spans(runs) == [[[0, 70]], [[0, 141]]]
+
+
+def test_what_a_loader_says_of_each_file_begins_no_launch(tmp_path: Path) -> None:
+    text = LOADS + LOADS + batches(0, 72, 72) + LOADS + batches(0, 72, 72, 2) + LOADS + batches(0, 72, 72, 3)
+    assert spans(one(tmp_path, text)) == [[[0, 214]]]
+
+
+def test_two_lines_that_come_again_begin_no_launch(tmp_path: Path) -> None:
+    text = "Loading data\nModel: U-Net\n" + batches(0, 72, 72) + "Loading data\nModel: U-Net\n" + batches(0, 72, 72, 2)
+    assert spans(one(tmp_path, text)) == [[[0, 142]]]
+
+
+def test_the_settings_of_the_next_launch_are_no_measurement(tmp_path: Path) -> None:
+    top = "Logging arguments!!\nbatch_size: 4\nmodel_name: unet\nloss_weights: {'bce': 1, 'dice': 1}\nmin_lr: 1e-05\n"
+    epochs = "".join(f"Epoch: {i} | Train_loss: {1 / (i + 1):.4f} | Val loss: 0.5\n" for i in range(6))
+    runs = one(tmp_path, top + epochs + top + epochs)
+    assert spans(runs) == [[[0, 5]], [[0, 5]]]
+    assert all("bce" not in r.tables["metrics"]["tag"].to_pylist() for r in runs)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("('Epoch: ', 5)", "Epoch: 5"),
+        ("('dcgan Loss: ', [array(0.95, dtype=float32), array(nan, dtype=float32)], '\\t d loss', 0.5)", "dcgan Loss: 0.95 nan d loss 0.5"),
+        ("('weights: ', [1, 2, 3, 4, 5])", "weights: [1, 2, 3, 4, 5]"),
+        ("('a', 'b'", "('a', 'b'"),
+        ("('call', f(2))", "('call', f(2))"),
+        (" 20% 266/1330 [02:49<09:37,  1.84it/s]", " 20%|| 266/1330 [02:49<09:37,  1.84it/s]"),
+        ("20% 266/1330 of it <", "20% 266/1330 of it <"),
+    ],
+)
+def test_a_line_as_it_was_meant(text: str, read: str) -> None:
+    assert line_texts.plain(text) == read
+
+
+def test_losses_of_python_2_are_read_at_their_epochs(tmp_path: Path) -> None:
+    text = "('Number of epochs: ', 9)\n" + "".join(f"('Epoch: ', {i})\n('G Loss: ', [array(0.{i}, dtype=float32)])\n" for i in range(1, 10))
+    (run,) = one(tmp_path, text)
+    assert (spans([run]), plan.planned_steps(run)) == ([[[1, 9]]], 9)
+
+
+def test_the_lines_of_a_trainer_stand_where_the_bar_of_a_notebook_says(tmp_path: Path) -> None:
+    bunch = "".join(f"{{'loss': 0.{i}, 'learning_rate': 0.001, 'epoch': {i / 4}}}\n" for i in range(1, 9))
+    (run,) = one(tmp_path, bunch + " 50% 40/80 [00:40<00:40,  1.0it/s]\n100% 80/80 [01:20<00:00,  1.0it/s]\n")
+    assert (spans([run]), plan.planned_steps(run)) == ([[[10, 80]]], 80)
+
+
+@pytest.mark.parametrize(("steps", "axis"), [([40, 12, 2000, 7, 55, 3, 90, 4, 60, 5, 70, 6], [1, 12]), (range(10, 130, 10), [10, 120])])
+def test_lengths_of_episodes_are_no_steps(tmp_path: Path, steps: list[int], axis: list[int]) -> None:
+    rows = [{"episode": i, "steps": n, "reward": 0.5 * i} for i, n in enumerate(steps, 1)]
+    assert spans(one(tmp_path, "".join(json.dumps(r) + "\n" for r in rows), "log.jsonl")) == [[axis]]
+
+
+def test_the_epochs_of_darts_and_a_table_that_it_looks_up(tmp_path: Path) -> None:
+    text = "".join(
+        f"2025-01-14 15:{i}:04,246 epoch {i - 10} lr 2.5e-02\n2025-01-14 15:{i}:07,578 train 000 2.3e+00 10.9 56.2\n\n\n\n\n"
+        f"2025-01-14 15:{i}:24,031 train_acc  {i}.5\n2025-01-14 15:{i}:24,034 train_loss 1.{i}\n"
+        "cifar10        train : [loss = 0.071, top1 = 97.75%], test  : [loss = 0.405, top1 = 88.93%]\n"
+        for i in range(10, 16)
+    )
+    (run,) = one(tmp_path, text)
+    metrics = run.tables["metrics"].to_pylist()
+    assert [(m["step"], m["value"]) for m in metrics if m["name"] == "loss.train"] == [(i - 10, float(f"1.{i}")) for i in range(10, 16)]
+    assert spans([run]) == [[[0, 5]]]
+
+
+def test_rounds_of_federated_learning_are_the_steps(tmp_path: Path) -> None:
+    top = "INFO :      Starting Flower server, config: num_rounds=9, no round_timeout\n"
+    rounds = "".join(f"INFO :      [ROUND {i}]\nINFO :      Client a:\nINFO :      -> loss: 0.{i}\nINFO :\n" for i in range(1, 5))
+    (run,) = one(tmp_path, top + rounds)
+    assert (spans([run]), plan.planned_steps(run)) == ([[[1, 4]]], 9)
+
+
+def test_tensorflow_says_that_memory_was_exhausted(tmp_path: Path) -> None:
+    """Its allocator's lines name a step that is none."""
+    alloc = "2022-03-18 00:07:38.9: I tensorflow/core/common_runtime/bfc_allocator.cc:1046] InUse of size 256 by op clip_norm/loss count 7 step 0\n"
+    told = 'Traceback (most recent call last):\n  File "a.py", line 3, in fit\n    f()\nerrors_impl.ResourceExhaustedError: 2 root error(s) found.\n'
+    (run,) = one(tmp_path, "Epoch 14/20\n" + alloc * 3 + told)
+    end = how_it_ended.ending(run)
+    assert (end.kind, spans([run]), plan.planned_steps(run)) == ("out of memory", [[]], 20)
+
+
+def test_the_same_logger_of_a_program_measures(tmp_path: Path) -> None:
+    lines = "".join(f"I0101 12:00:{i}.0 42 solver.cpp:218] Iteration {i}, loss = 0.{i}\n" for i in range(10, 16))
+    assert spans(one(tmp_path, lines)) == [[[10, 15]]]
+
+
+@pytest.mark.parametrize(("value", "first"), [(repr("\noptimizer = Adam()\nepoch = 0 loss: 0.5\n"), 1), ("epoch 0 loss: 0.5", 0)])
+def test_a_cell_that_is_one_long_string_printed_nothing(tmp_path: Path, value: str, first: int) -> None:
+    printed = "".join(f"Epoch {i}/6\nAverage training loss: 0.{i}\n" for i in range(1, 7))
+    out = [{"output_type": "stream", "text": [printed]}, {"output_type": "execute_result", "data": {"text/plain": [value]}}]
+    (run,) = one(
+        tmp_path, json.dumps({"nbformat": 4, "cells": [{"cell_type": "code", "source": [], "outputs": [o]} for o in out]}), "a.ipynb"
+    )
+    assert min(a["steps"][0] for a in run.attempts) == first
+
+
+def test_steps_that_a_log_says_the_total_of_are_the_labels(tmp_path: Path) -> None:
+    lines = "".join(f"Epoch {e}/2 Step {i}/50 Loss: 0.{i + 1}\n" for e in (1, 2) for i in range(0, 50, 5))
+    (counted,) = one(tmp_path, "Total training steps: 100\n" + lines)
+    assert not plan.counts_epochs(counted)
+    (epochs,) = one(tmp_path, lines)
+    assert plan.counts_epochs(epochs)
