@@ -46,7 +46,7 @@ _TOKEN = lazy_re(
 )
 _BAR = lazy_re(r"%(\|[^|]*\|)")
 _TRAINS = lazy_re(
-    r"(?i)\W*(?:train\w*(?: progress)?\W*)?\d+%\|[^|]*\|.*(?:(?:it|step|batch|iter)/s|s/(?:it|step|batch|iter)|\?it)\b"
+    r"(?i)\W*(?:(?:(?!val|test|eval)[\w-]{1,20}+ )?train\w*(?: progress)?\W*)?\d+%\|[^|]*\|.*(?:(?:it|step|batch|iter)/s|s/(?:it|step|batch|iter)|\?it)\b"
 )  # preprocessing names itself
 _PREPARES = lazy_re(r"[\d?] ?(?:examples|ex|ba|[kKMG]?i?B|files?|rows?|docs?)/s\b")  # units of data sets and downloads
 _TIMES = {"ms", "us", "µs", "s", "sec", "secs", "seconds"}
@@ -197,7 +197,8 @@ class _Scan:
         if role and m["num"][0] != "-" and whole(m["num"]) is not None and not (self.line.braces and "." in m["num"]):
             if role == "step" and self._counts_batches():
                 return "global"
-            new = role == "global" or (role in {"step", "epoch"} and role not in self.found)
+            counted = m.string.startswith("[step=", self.line.body)  # by the loop; what is global counts steps of the environment
+            new = (role == "global" and not counted) or (role in {"step", "epoch"} and role not in self.found)
             return role if new else "skip"
         before_fraction = i + 1 < len(self.tokens) and self.tokens[i + 1][0]["frac"]
         return "epoch" if key.lower() in _TRAINING and before_fraction else ""  # timm

@@ -11,6 +11,7 @@ from parsers.console_format.line_numbers import read_line
 from parsers.console_format.line_prefix import CLOCKS, Line, Where, prefix, seconds
 from parsers.console_format.measured import Measured
 from parsers.console_format.other_lines import Words
+from parsers.console_format.phases import EPOCH_ABOVE
 from parsers.console_format.split_columns import SplitColumns
 from parsers.lazy_regex import lazy_re
 from parsers.runs.process_lines import LAUNCH
@@ -128,7 +129,7 @@ class Reader:
             or (heads and event.kind == "evaluation")
         ):
             self._event(where, self._placed(event, line))
-        if (event is None or event.kind == "start") and not reports:
+        if (event is None or event.kind == "start") and not reports and not (measured.now.sure and EPOCH_ABOVE.match(body)):
             self.words.settings(n, text, body, measured.started, measured.dicts.header)
             if text.lstrip().startswith("***** Running training"):
                 measured.dicts.count = 0

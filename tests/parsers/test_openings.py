@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import parsers
 from forensics.run import how_it_ended, plan
+from forensics.run.last_digit import last_digit
 from parsers.console_format import line_texts
 from parsers.tables import Run
 
@@ -137,3 +139,64 @@ def test_steps_that_a_log_says_the_total_of_are_the_labels(tmp_path: Path) -> No
     assert not plan.counts_epochs(counted)
     (epochs,) = one(tmp_path, lines)
     assert plan.counts_epochs(epochs)
+
+
+def test_a_mean_of_the_epoch_is_no_loss_of_its_last_step(tmp_path: Path) -> None:
+    lines = "".join(
+        "".join(f"===> Epoch[{e}]({i}/500): Loss: 0.{e}1\n" for i in range(100, 501, 100)) + f"===> Epoch {e} Complete: Avg. Loss: 24.5\n"
+        for e in range(1, 6)
+    )
+    (run,) = one(tmp_path, lines)
+    metrics = run.tables["metrics"].to_pylist()
+    assert {m["tag"]: m["value"] for m in metrics if m["name"] == "loss.train"} == {"Loss": 0.51, "Avg. Loss": 24.5}
+
+
+@pytest.mark.parametrize(("front", "steps"), [("[step={}]", [1, 30]), ("step={}", [50, 1500])])
+def test_what_the_loop_counts_in_front_is_the_step(tmp_path: Path, front: str, steps: list[int]) -> None:
+    """A bar that names the training says how many there will be."""
+    lines = "".join(
+        f"\ra2c train:   0%|          | {i - 1}/90 [00:07<51:55,  1.56s/it]  {front.format(i)} global_step={i * 50}.0 loss=0.{i}\n"
+        for i in range(1, 31)
+    )
+    (run,) = one(tmp_path, lines)
+    assert spans([run]) == [[steps]]
+
+
+@pytest.mark.parametrize(("heading", "told"), [("Epoch: {}", 0), ("Epochs: {}", 5)])
+def test_the_heading_of_an_epoch_is_no_setting(tmp_path: Path, heading: str, told: int) -> None:
+    (run,) = one(tmp_path, "".join(heading.format(i) + "\nModel was built\n" for i in range(1, 6)) + "loss: 0.5\nloss: 0.4\n")
+    keys = [k for k in run.tables["config"]["key"].to_pylist() if k.lower().startswith("epoch")]
+    assert len(keys[1:]) <= max(told, 0)
+
+
+def test_a_line_of_settings_reaches_no_epoch(tmp_path: Path) -> None:
+    epochs = "".join(f"Epoch: {i}\nTrain Loss: 0.{i}\n" for i in range(1, 6))
+    (run,) = one(tmp_path, "TRAIN SETTING\tBatch Size:32  Epoch:30  Vocab:234368  Max Words:20\n" + epochs)
+    assert spans([run]) == [[[1, 5]]]
+
+
+@pytest.mark.parametrize(("rows", "guess"), [(80, True), (77, False)])
+def test_a_row_that_validates_is_an_epoch(tmp_path: Path, rows: int, guess: bool) -> None:
+    text = ",training_losses,validation_losses\n" + "".join(f"{i},{1 / (i + 2)},{1 / (i + 1.5)}\n" for i in range(rows))
+    (run,) = one(tmp_path, text, "losses.csv")
+    assert (how_it_ended.ending(run).kind == "finished") == guess
+
+
+@pytest.mark.parametrize(("epochs", "guess"), [(72, True), (66, False)])
+def test_a_usual_schedule_of_detectors_is_a_whole_one(tmp_path: Path, epochs: int, guess: bool) -> None:
+    lines = "".join(f"Epoch: [{e}] [{i:3}/464] loss: {1 / (e + i / 464 + 1):.4f}\n" for e in range(epochs) for i in (0, 200, 400))
+    (run,) = one(tmp_path, lines)
+    assert (how_it_ended.ending(run).kind == "finished") == guess
+
+
+@pytest.mark.parametrize(
+    ("rates", "digit"),
+    [
+        ([i * 1e-6 for i in range(11)], 1e-6),
+        ([1e-4, 2e-4], 0.0),
+        ([i * 3e-4 / 50 for i in range(50)], 0.0),
+        ([0.1, 0.2, 0.4, 0.8, 1.6], 0.0),
+    ],
+)
+def test_the_last_digit_that_was_printed(rates: list[float], digit: float) -> None:
+    assert last_digit(np.array(rates)) == pytest.approx(digit)
