@@ -53,7 +53,7 @@ _TIMES = {"ms", "us", "µs", "s", "sec", "secs", "seconds"}
 _AND_SECONDS = lazy_re(r" ?\d+(?:\.\d+)?[ms]\b")
 _DRAWN = lazy_re(r"\[[=>.#-]+ +$")  # the drawn part of a bar that writes its count in its middle (pytorch-cifar's progress_bar)
 _LLM_C = {"tel": "test loss", "trl": "train loss", "eval": "hellaswag acc"}
-SKIP = lazy_re(r"(?i)^(?:eta|v_num|remaining(?: time)?|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank)$")
+SKIP = lazy_re(r"(?i)^(?:eta|v_num|remaining(?: time)?|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank|is less than current step)$")
 _TRAINING = {"train", "training", *EVAL}
 _OF_SET = lazy_re(rf"(?i)^(?:train|training|{'|'.join(EVAL)})\s+(?=[A-Za-z])")  # "dev xent"
 _SPEED = lazy_re(rf"(?:{_DONE}|it)/s(?:ec)?|{_EACH}")  # units that say what is measured

@@ -200,3 +200,26 @@ def test_a_usual_schedule_of_detectors_is_a_whole_one(tmp_path: Path, epochs: in
 )
 def test_the_last_digit_that_was_printed(rates: list[float], digit: float) -> None:
     assert last_digit(np.array(rates)) == pytest.approx(digit)
+
+
+def test_a_training_is_as_long_as_it_says_above_its_first_loss(tmp_path: Path) -> None:
+    """Each of a search prints its epochs anew, and what it scored between them."""
+    text = "".join(
+        "".join(
+            f"Epoch {e}/{n}\n  150/600 [....] - ETA: 2s - loss: 0.{9 - e}1\n600/600 [====] - 1s 18us/sample - loss: 0.{9 - e}\n"
+            for e in range(1, 8)
+        )
+        + f"139421{n}.87\n"
+        for n in (90, 80, 70)
+    )
+    runs = one(tmp_path, text)
+    assert [plan.of_epochs(r).value for r in runs if plan.of_epochs(r)] == [90, 80, 70]
+
+
+def test_rows_that_a_tracker_dropped_keep_their_own_step(tmp_path: Path) -> None:
+    lines = "".join(
+        f"wandb: WARNING (User provided step: {i} is less than current step: 125. Dropping entry: {{'train/loss': 0.{i}}}).\n"
+        for i in range(1, 6)
+    )
+    (run,) = one(tmp_path, lines)
+    assert {m["tag"] for m in run.tables["metrics"].to_pylist()} == {"train/loss"}
