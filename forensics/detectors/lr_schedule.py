@@ -30,9 +30,8 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.run import settings
 from forensics.run.inputs import needed
-from forensics.run.last_digit import last_digit
 from forensics.run.plan import planned_steps
-from forensics.run.robust import median
+from forensics.run.robust import median, walked_digit
 from forensics.run.series import Series, series
 from forensics.run.silent_restarts import with_silent_restarts
 from parsers.tables import Run
@@ -122,7 +121,7 @@ def _jumps(s: Series) -> list[int]:
     before, after = s.value[:-1], s.value[1:]
     ok = (before > 0) & np.isfinite(before) & np.isfinite(after) & (np.diff(s.step) > 0)
     known = s.value[np.isfinite(s.value)]
-    least = max(SHARE * float(known.max()), 1.5 * last_digit(known)) if len(known) else 0.0
+    least = max(SHARE * float(known.max()), 1.5 * walked_digit(known)) if len(known) else 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         return [int(i) + 1 for i in np.flatnonzero(ok & (after > JUMP * before) & (after - before > least))]
 

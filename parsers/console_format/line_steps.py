@@ -43,9 +43,9 @@ class Steps:
         self.bar = (-1, 0, 0)  # epoch, count and total of the last bar that counts within its epoch
 
     def forget(self) -> None:
-        """Another launch begins to write: how long its epochs are, and where they begin, is its own."""
+        """Another launch begins to write: how long its epochs are is its own. Epochs that were laid end to end stay: it may go on in one of them."""
         self.length, self.begun, self.bar, self.full, self.last = 0, (0, 0, 0), (-1, 0, 0), None, -1
-        self.laps, self.lap, self.bars, self.under = {}, (-1, -1), Bars(), None
+        self.bars, self.under = Bars(), None
         self.headed = self.rose = self.aside = self.beside = self.told = False
 
     def heading(self, epoch: int, n: int, body: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import parsers
 from forensics.run import how_it_ended, plan
-from forensics.run.last_digit import last_digit
+from forensics.run.robust import walked_digit
 from parsers.console_format import line_texts
 from parsers.tables import Run
 
@@ -199,7 +199,7 @@ def test_a_usual_schedule_of_detectors_is_a_whole_one(tmp_path: Path, epochs: in
     ],
 )
 def test_the_last_digit_that_was_printed(rates: list[float], digit: float) -> None:
-    assert last_digit(np.array(rates)) == pytest.approx(digit)
+    assert walked_digit(np.array(rates)) == pytest.approx(digit)
 
 
 def test_a_training_is_as_long_as_it_says_above_its_first_loss(tmp_path: Path) -> None:
@@ -223,3 +223,20 @@ def test_rows_that_a_tracker_dropped_keep_their_own_step(tmp_path: Path) -> None
     )
     (run,) = one(tmp_path, lines)
     assert {m["tag"] for m in run.tables["metrics"].to_pylist()} == {"train/loss"}
+
+
+@pytest.mark.parametrize(("key", "runs"), [("episode", 2), ("sample", 1)])
+def test_episodes_that_begin_again_are_another_launch(tmp_path: Path, key: str, runs: int) -> None:
+    rows = [{key: i, "steps": 100 + 7 * (i % 3) - i % 2, "reward": 0.5} for n in (30, 40) for i in range(1, n)]
+    assert len(one(tmp_path, "".join(json.dumps(r) + "\n" for r in rows), "log.jsonl")) == runs
+
+
+def test_a_launch_goes_on_in_an_epoch_that_the_one_before_reached(tmp_path: Path) -> None:
+    """Steps that name no total are laid behind those of the epochs before."""
+    top = "Running PGAN\nsize ten\nimages found\nimages detected\n"
+    lines = [
+        "".join(f"[{e} : {i:6}] loss G : 0.{i} loss D : 0.5\n" for i in range(a, b, 100))
+        for e, a, b in ((0, 100, 500), (1, 100, 500), (1, 300, 900))
+    ]
+    (run,) = one(tmp_path, top + lines[0] + lines[1] + top + "Model found at path out/model.pdparams, pursuing the training\n" + lines[2])
+    assert spans([run]) == [[[100, 800], [700, 1200]]]
