@@ -204,6 +204,7 @@ class Measured:
             return False
         if above:
             self.now.counts(*above, n)
+            self.metrics = self.headings.below_the_first(self.metrics)
         strong = [tag for tag, _ in metrics if STRONG.search(tag)]
         inherits = near or above or line.mode or phase or self.now.covers() or any(_LATER.search(t) for t in strong)
         step = self.now.step if inherits and (above or not summary) and 0 <= n - self.now.line < 500 else None

@@ -240,3 +240,11 @@ def test_a_launch_goes_on_in_an_epoch_that_the_one_before_reached(tmp_path: Path
     ]
     (run,) = one(tmp_path, top + lines[0] + lines[1] + top + "Model found at path out/model.pdparams, pursuing the training\n" + lines[2])
     assert spans([run]) == [[[100, 800], [700, 1200]]]
+
+
+@pytest.mark.parametrize(("numbers", "steps"), [((20, 40, 60), [20, 40, 60]), ((20, 20, 20), [])])
+def test_what_stands_below_the_first_count_is_of_it(tmp_path: Path, numbers: tuple[int, ...], steps: list[int]) -> None:
+    """A number that never rises is a setting."""
+    (run,) = one(tmp_path, "".join(f"iter = {n}\n\tloss = 0.{n}1, accuracy = 0.5\n" for n in numbers))
+    metrics = run.tables["metrics"].to_pylist()
+    assert [m["step"] for m in metrics if m["tag"] == "loss" and m["step"] in numbers] == steps
