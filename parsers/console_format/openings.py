@@ -13,6 +13,7 @@ from parsers.lazy_regex import lazy_re
 
 MOST = 5  # lines of an opening; more of them differ by the settings that a launch changes
 LEAST = 3  # bound: of them that come again; one line, or two, are of anything that the program does several times
+REACH = 10  # lines within which it comes again: what measures may stand between lines that only look alike
 SOON = 2  # times its length, within which an opening that comes again is what a loader says of each file
 _LONGEST = 1000  # characters
 _WORDS = lazy_re(r"[A-Za-z\u0080-\uffff]{2}")
@@ -28,7 +29,6 @@ class Opening:
         self._open = True
         self._ends = 0  # line at which the opening ends
         self._found: list[str] = []  # lines of the opening that came again
-        self._lines = 0  # since the first of them
         self._first = (Where(0), "")
 
     def again(self, where: Where, body: str, counts: bool, started: bool) -> bool:
@@ -54,10 +54,9 @@ class Opening:
             if where.line - self._ends < SOON * len(self._top):
                 self._top = []  # said of each of several things
                 return False
-            self._first, self._found, self._lines = (where, body), [text], 0
+            self._first, self._found = (where, body), [text]
         elif self._found:
-            self._lines += 1
-            if self._lines > MOST:
+            if where.line - self._first[0].line > REACH:
                 self._found = []
             elif text in self._top and text not in self._found:
                 self._found.append(text)
