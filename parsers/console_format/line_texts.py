@@ -8,7 +8,7 @@ import re
 from parsers.lazy_regex import lazy_re
 
 _NO_BAR = lazy_re(r"(?<![\d.])(\d{1,3}%) (?=\d{1,12}/\d{1,12} \[(?:\d+:)?\d\d:\d\d<)")  # tqdm, its bar left out
-_BAR_AND_MORE = lazy_re(r"(.*?\d%\|[^|]*\| *[\d.kM]+/[\d.kM]+ \[[^\[\]]*+\]) {0,4}([A-Za-z{\[*].*)", re.DOTALL)
+_BAR_AND_MORE = lazy_re(r"(.*?\d%\|[^|]*\| *[\d.kM]+/[\d.kM]+ \[[^\[\]]*+\])(?: {1,4}(?=[\[{]))?([A-Za-z{\[*].*)", re.DOTALL)
 _CARETS = lazy_re(r"(\s*[~^]{3,})([^\s~^].*)", re.DOTALL)
 _ARRAY = lazy_re(r"\barray\(([^()]*), dtype=\w+\)")
 _NO_NUMBER = lazy_re(r"(?<=[\[(, ])(-?(?:nan|inf))(?=[,\])])")

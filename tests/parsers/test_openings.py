@@ -255,3 +255,17 @@ def test_what_stands_below_the_first_count_is_of_it(tmp_path: Path, numbers: tup
     (run,) = one(tmp_path, "".join(f"iter = {n}\n\tloss = 0.{n}1, accuracy = 0.5\n" for n in numbers))
     metrics = run.tables["metrics"].to_pylist()
     assert [m["step"] for m in metrics if m["tag"] == "loss" and m["step"] in numbers] == steps
+
+
+@pytest.mark.parametrize(
+    ("text", "behind"),
+    [
+        ("  5%|#  | 4/80 [00:07<51:55,  1.56s/it]  [step=5] loss=0.4", "[step=5] loss=0.4"),
+        ("  5%|#  | 4/80 [00:07<51:55,  1.56s/it]step 5", "step 5"),
+        ("  5%|#  | 4/80 [00:07<51:55,  1.56s/it] loss: 0.4", None),
+        ("5% of 80 [step=5]", None),
+    ],
+)
+def test_what_was_printed_behind_a_bar(text: str, behind: str | None) -> None:
+    found = line_texts.two(text)
+    assert (found[1] if found else None) == behind
