@@ -175,5 +175,5 @@ def _first_line(said: list[Line], previous: int, first: int) -> int:
 
 
 def _plans(x: Line) -> bool:
-    """Does a line say how long the training will be that begins below it?"""
-    return x.kind == "plan" and not x.text.startswith("reached")
+    """Does a line say how many epochs the training will have that begins below it? Bars of an evaluation say theirs, too, at its end."""
+    return x.kind == "plan" and x.text.startswith("epochs: ")
