@@ -31,7 +31,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.run import settings
 from forensics.run.inputs import needed
 from forensics.run.plan import planned_steps
-from forensics.run.robust import median
+from forensics.run.robust import median, walked_digit
 from forensics.run.series import Series, series
 from forensics.run.silent_restarts import with_silent_restarts
 from parsers.tables import Run
@@ -121,7 +121,7 @@ def _jumps(s: Series) -> list[int]:
     before, after = s.value[:-1], s.value[1:]
     ok = (before > 0) & np.isfinite(before) & np.isfinite(after) & (np.diff(s.step) > 0)
     known = s.value[np.isfinite(s.value)]
-    least = SHARE * float(known.max()) if len(known) else 0.0  # near zero the smoothest schedule grows by factors
+    least = max(SHARE * float(known.max()), 1.5 * walked_digit(known)) if len(known) else 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
         return [int(i) + 1 for i in np.flatnonzero(ok & (after > JUMP * before) & (after - before > least))]
 
@@ -129,8 +129,7 @@ def _jumps(s: Series) -> list[int]:
 def _inside_warmup(s: Series, i: int) -> bool:
     """Linear or exponential growth from the first row of the attempt up to here: no jump."""
     attempt = np.flatnonzero(s.attempt[: i + 1] == s.attempt[i])
-    x = s.value[attempt]
-    step = s.step[attempt]
+    x, step = s.value[attempt], s.step[attempt]
     if len(attempt) < 2 or s.attempt[i] != s.attempt[i - 1]:
         return False
     per_step = np.diff(x) / np.maximum(np.diff(step), 1)

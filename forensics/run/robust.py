@@ -9,6 +9,7 @@ import bottleneck
 import numpy as np
 
 MOST_DIGITS = 8  # bound: behind the point; float32 has seven in all, so that what was not rounded has more
+WALKED = 5  # bound: values one digit apart; a schedule in even stairs has fewer
 ROUNDED = 10  # unit: last digits; what is smaller and varies by a twentieth is printed as one number
 SIGMA = 1.4826
 """What makes a median absolute deviation the standard deviation of normal noise: 1 / 0.6745 (Rousseeuw and Croux, JASA 88, 1993)."""
@@ -42,3 +43,9 @@ def last_digit(x: Any) -> float:
         if np.allclose(scaled, np.round(scaled), rtol=1e-9, atol=1e-6):
             return float(10.0**-digits)
     return 0.0
+
+
+def walked_digit(x: Any) -> float:
+    """The same where values walk from one digit to the next, so that it is seen that they were rounded; else 0."""
+    unit = last_digit(x)
+    return unit if unit and (np.diff(np.unique(np.round(x[np.isfinite(x)] / unit))) == 1).sum() >= WALKED - 1 else 0.0

@@ -8,7 +8,7 @@ import numpy as np
 
 from forensics.run import plan, reach
 from forensics.run.plan import planned_steps, unit
-from forensics.run.series import series
+from forensics.run.series import Floats, series
 from parsers import arrow
 from parsers.loss_names import EVAL
 from parsers.name_rules import words
@@ -16,6 +16,7 @@ from parsers.tables import Run
 
 WHOLE = 2  # bound: epochs between the first and the last, by which the last is measured
 ROUND, MANY = 10, 20  # statistical: a log that is cut ends at such a count of epochs once in ten; of fewer epochs no count is odd
+SCHEDULES = (24, 36, 72)  # the 2x, 3x and 6x of detectors, in epochs: mmdetection schedule_2x.py, PaddleDetection optimizer_6x.yml
 ROUNDER = 50  # statistical: where it is open whether epochs count from 0 or 1, a log that is cut ends there once in 25
 ROUNDEST = 500  # statistical: 0, ..., 500 is one more than a round count, where a log that is cut ends once in 500
 # statistical: of a log that is cut anywhere to end at a round step, which may count from 0 or from 1; unit: of fewer steps no count is odd
@@ -56,9 +57,12 @@ def round_epochs(run: Run) -> Finish | None:
         count = next((n for n in (last, last + 1) if n % ROUNDER == 0), 0)
     elif first == 0 and last % ROUNDEST == 0:
         count = last
-    if count < MANY or count % ROUND:
+    if count < MANY or (count % ROUND and count not in SCHEDULES):
         return None
-    return Finish(f"its {count} epochs are a round number, and the last one is as long as those before it", how="guess")
+    return Finish(
+        f"its {count} epochs are {'a round number' if count % ROUND == 0 else 'a usual schedule'}, and the last one is as long as those before it",
+        how="guess",
+    )
 
 
 def _whole_epochs(run: Run) -> tuple[int, int] | None:
@@ -68,6 +72,8 @@ def _whole_epochs(run: Run) -> tuple[int, int] | None:
         m = run.tables["metrics"]
         mine = arrow.present(m["step"]) & (arrow.filled(m["attempt"], -1) == len(run.attempts) - 1)
         logged = arrow.values(m["step"])[mine].astype(np.float64)
+    elif s is None and len(each := _validated(run)):
+        logged = each
     elif s is not None:
         logged = s.value[s.usable & (s.attempt == s.attempt.max())]
     else:
@@ -76,6 +82,14 @@ def _whole_epochs(run: Run) -> tuple[int, int] | None:
     if len(epoch) < WHOLE + 2 or (np.diff(epoch) != 1).any() or epoch[0] != int(epoch[0]) or rows[-1] < rows[1:-1].min():
         return None
     return int(epoch[0]), int(epoch[-1])
+
+
+def _validated(run: Run) -> Floats:
+    """The rows of a table that count one by one and measure training and validation each: a row an epoch, whatever it is called."""
+    train, held_out = series(run, "loss.train"), series(run, "loss.eval")
+    if train is None or held_out is None or len(run.attempts) != 1 or not np.array_equal(train.step, held_out.step):
+        return np.zeros(0)
+    return train.step.astype(np.float64) if (np.diff(train.step) == 1).all() else np.zeros(0)
 
 
 def round_steps(run: Run) -> Finish | None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics.run.robust import SIGMA, median
+from forensics.run.robust import SIGMA, last_digit, median
 from forensics.spikes.medians import centred_median, rolling_median
 from forensics.spikes.once_per_series import once_per_series
 from forensics.spikes.tops import first_at_most, top_of_hump
@@ -100,12 +100,12 @@ def scaled(values: Floats) -> tuple[Floats, bool]:
 
 
 def negligible(x: Floats) -> float:
-    """What is added before the log: a thousandth of where the series began, below which all values are alike."""
+    """What is added before the log: a thousandth of where the series began, or the last printed digit, below which all values are alike."""
     for values in (x[:HEAD], x):
         positive = values[np.isfinite(values) & (values > 0)][:LEVEL]
         if len(positive) == LEVEL:
             break
-    return NEGLIGIBLE * median(positive) if len(positive) else 0.0
+    return max(NEGLIGIBLE * median(positive), last_digit(x)) if len(positive) else 0.0
 
 
 def unit(x: Floats) -> float:

@@ -25,7 +25,7 @@ _PLACES = _STEP | {*vocabulary.EPOCH} | vocabulary.THROUGH_THE_RUN
 STEP_WORD = "|".join(sorted((_STEP | {*vocabulary.EPOCH} | vocabulary.THROUGH_THE_RUN) - {"up"}, key=len, reverse=True))
 _PLURAL = {"steps", "iters", "iterations", "updates"}  # behind other settings: how many there will be
 _EPOCH = {*vocabulary.EPOCH, "ep", "i_ep", "i_epoch"}
-_CUT = lazy_re(r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|\.\s|(?<!\.)\.{3,}+(?=[A-Za-z])|\s/\s")
+_CUT = lazy_re(r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|(?<![Aa]vg)\.\s|(?<!\.)\.{3,}+(?=[A-Za-z])|\s/\s")
 # ||w||, as a formula has it: bars that touch a word part nothing
 _NORM = lazy_re(r"(?<![\w|‖])(?P<bar>\|{1,2}|‖)\w{1,16}(?P=bar)(?:_?[2F])?$")
 _UNOPENED = lazy_re(r"[^()]*\)(?=\s+[A-Za-z])")  # "(8.7 ms/step) psum": a bracket that closes ends what was said of the number before
@@ -140,6 +140,7 @@ def epoch_beside(line: Line) -> bool:
 
 
 _LENGTH = lazy_re(r"(?i)^(?:train(?:ing)? epochs?|steps|iterations|iters|epochs)$")
+_LISTS = lazy_re(r"(?i)\W*(?:[a-z]+ )?(?:settings?|hyper-?param(?:eter)?s|configuration)\b")
 _SET = lazy_re(r"(?i)^(?:base[_ ])?(?:lr|learning[ _]rate)$|size$|decay$|warm-?up")
 
 
@@ -147,12 +148,19 @@ def sets_length(line: Line) -> bool:
     """Does a line name how many steps there will be, among what a launch sets (``Steps: 288000 | LR: 2.5e-6``), and not where a loop is?"""
     tags, places = [t for t, _ in line.metrics()], [f.tag for f in line.fields if f.role in ("step", "it", "epoch")]
     told = bool(tags and places) and not line.has("total")
+    if told and _LISTS.match(line.text, line.body) is not None:
+        return True
     return told and all(_SET.search(t) for t in tags) and all(_LENGTH.search(t) for t in places)
 
 
 def is_measured(tag: str) -> bool:
     """Is it a word such as loss or reward, and not what is set for one (``reward_scaling``)?"""
     return STRONG.search(tag) is not None and _SETTING.search(tag) is None
+
+
+def sets_dict(body: str) -> bool:
+    """Is the dictionary in a line what is set for losses, and no measurement (``loss_weights: {'bce': 1, 'dice': 1}``)?"""
+    return _SETTING.search(body.partition("{")[0][-40:]) is not None
 
 
 def whole_row(line: Line) -> bool:

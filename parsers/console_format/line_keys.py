@@ -62,9 +62,9 @@ def between_marks(m: re.Match[str], gap: str) -> bool:
     return closed and "." in (m["num"] or "") and _WORDS.search(gap) is not None
 
 
-def set_apart(gap: str, key: str) -> bool:
-    """Is a word, with two blanks before it, all that stands between the number before and its own (``  nce 2.82  in-batch acc 0.34``)?"""
-    return gap.startswith("  ") and gap.strip() == key and " " not in key
+def set_apart(gap: str, key: str, *, first: bool) -> bool:
+    """Does a mark stand before a word; or two blanks, and nothing else between the number before and its own (``  nce 2.82  in-batch acc 0.34``)?"""
+    return gap.lstrip()[:1] in {"|", ",", ":"} or (not first and gap.startswith("  ") and gap.strip() == key and " " not in key)
 
 
 def is_rate(key: str, m: re.Match[str]) -> bool:

@@ -46,14 +46,14 @@ _TOKEN = lazy_re(
 )
 _BAR = lazy_re(r"%(\|[^|]*\|)")
 _TRAINS = lazy_re(
-    r"(?i)\W*(?:train\w*(?: progress)?\W*)?\d+%\|[^|]*\|.*(?:(?:it|step|batch|iter)/s|s/(?:it|step|batch|iter)|\?it)\b"
+    r"(?i)\W*(?:(?:(?!val|test|eval)[\w-]{1,20}+ )?train\w*(?: progress)?\W*)?\d+%\|[^|]*\|.*(?:(?:it|step|batch|iter)/s|s/(?:it|step|batch|iter)|\?it)\b"
 )  # preprocessing names itself
 _PREPARES = lazy_re(r"[\d?] ?(?:examples|ex|ba|[kKMG]?i?B|files?|rows?|docs?)/s\b")  # units of data sets and downloads
 _TIMES = {"ms", "us", "µs", "s", "sec", "secs", "seconds"}
 _AND_SECONDS = lazy_re(r" ?\d+(?:\.\d+)?[ms]\b")
 _DRAWN = lazy_re(r"\[[=>.#-]+ +$")  # the drawn part of a bar that writes its count in its middle (pytorch-cifar's progress_bar)
 _LLM_C = {"tel": "test loss", "trl": "train loss", "eval": "hellaswag acc"}
-SKIP = lazy_re(r"(?i)^(?:eta|v_num|remaining(?: time)?|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank)$")
+SKIP = lazy_re(r"(?i)^(?:eta|v_num|remaining(?: time)?|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank|is less than current step)$")
 _TRAINING = {"train", "training", *EVAL}
 _OF_SET = lazy_re(rf"(?i)^(?:train|training|{'|'.join(EVAL)})\s+(?=[A-Za-z])")  # "dev xent"
 _SPEED = lazy_re(rf"(?:{_DONE}|it)/s(?:ec)?|{_EACH}")  # units that say what is measured
@@ -197,7 +197,8 @@ class _Scan:
         if role and m["num"][0] != "-" and whole(m["num"]) is not None and not (self.line.braces and "." in m["num"]):
             if role == "step" and self._counts_batches():
                 return "global"
-            new = role == "global" or (role in {"step", "epoch"} and role not in self.found)
+            counted = m.string.startswith("[step=", self.line.body)  # by the loop; what is global counts steps of the environment
+            new = (role == "global" and not counted) or (role in {"step", "epoch"} and role not in self.found)
             return role if new else "skip"
         before_fraction = i + 1 < len(self.tokens) and self.tokens[i + 1][0]["frac"]
         return "epoch" if key.lower() in _TRAINING and before_fraction else ""  # timm
@@ -232,9 +233,7 @@ class _Scan:
             return False
         if len(key) > 80 or len(key.split()) > 7 or not re.search("[A-Za-zθϑ∇]", key):
             return False
-        named = re.fullmatch(r"[A-Za-z][\w/@.-]*", _OF_SET.sub("", key)) and (
-            self.singles or gap.lstrip()[:1] in {"|", ",", ":"} or (i > 0 and set_apart(gap, key))
-        )
+        named = re.fullmatch(r"[A-Za-z][\w/@.-]*", _OF_SET.sub("", key)) and (self.singles or set_apart(gap, key, first=i == 0))
         return bool(
             explicit or key.startswith(("|", "‖")) or VOCABULARY.search(key) or STRONG.search(key) or named or between_marks(m, gap)
         )

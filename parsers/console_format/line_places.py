@@ -1,4 +1,4 @@
-"""Places of the run that a line names by its form alone: ``[25] loss=0.5``, ``[3, 2000/12500]``, ``[3/25][50/1583]``, ``3epoch:train:1-50batch:``, ``[a] 3/9:  25%|#  | 1/4 [``."""
+"""Places of the run that a line names by its form alone: ``[25] loss=0.5``, ``[3, 2000/12500]``, ``[0 :  100]``, ``[3/25][50/1583]``, ``3epoch:train:1-50batch:``, ``[a] 3/9:  25%|#  | 1/4 [``."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from parsers.console_format.line_prefix import Field, Line
 from parsers.lazy_regex import lazy_re
 
 _COUNT = lazy_re(r" ?\[(\d+)\](?:\t| [A-Za-z][\w/]*=)")  # XGBoost, LightGBM; CLU of Flax: [25] train_loss=0.5, epoch=1
-_PAIR = lazy_re(r"\[ *(\d+), *(\d+)(?:/ *(\d+))?\]")
+_PAIR = lazy_re(r"\[ *(\d+)(?:,| :) *(\d+)(?:/ *(\d+))?\]")
 _TWO = lazy_re(r"\[ *(\d+) */ *\d+ *\] *\[ *(\d+) */ *(\d+) *\]")
+_ROUND = lazy_re(r"\s*+\[ROUND (\d{1,6})\]\s*$")
+_LOOKED_UP = lazy_re(r"[\w-]+ +train +: \[loss = ")  # NAS-Bench-201's table of what others trained before
 _BEHIND = lazy_re(r"(?:^|(?<=\s))(?P<epoch>\d{1,6})epoch(?::\w+:(?:\d+-)?(?P<it>\d+)batch)?(?=[: ])")  # ESPnet: 3epoch:train:1-50batch
 # "Start Evaluating 10 Epoch..0%..10%....BEST_ACC: 98.7%"
 _ACTS_IN = lazy_re(r"(?i)\W*(?:start|begin)\w*+ (?:train|evaluat|test|validat)\w*+ (\d{1,6}) epoch\b")
@@ -46,6 +48,8 @@ def put_places(line: Line, body: str, found: Mapping[str, int]) -> None:
         _placed(line, m, ("epoch", "it", "total"))
     if not found and (m := _ACTS_IN.match(body)) is not None:
         _placed(line, m, ("epoch",))
+    if not found and (m := _ROUND.match(body)) is not None:
+        _placed(line, m, ("epoch",))
     if not found and "epoch" in body and (m := _BEHIND.search(body)) is not None:
         named = [Field(role, "", *(line.body + i for i in m.span(role))) for role in ("epoch", "it") if m[role]]
         line.fields = sorted([*line.fields, *named], key=lambda f: f.start)
@@ -53,6 +57,8 @@ def put_places(line: Line, body: str, found: Mapping[str, int]) -> None:
         bare = [f for f in line.fields if f.start in (line.body + m.start(1), line.body + m.start(2)) and f.role == "skip" and not f.tag]
         if len(bare) == 2:
             _placed(line, m, ("epoch", "epochs", "it", "total"))
+    if " : [loss = " in body and _LOOKED_UP.match(body) is not None:
+        line.fields = [f._replace(role="skip") for f in line.fields]
     _put_written_out(line, body, found)
     _leave_out_the_best(line, body)
 

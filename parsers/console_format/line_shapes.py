@@ -139,3 +139,13 @@ def shape_of(line: Line, parts: dict[str, int]) -> Shape:
     shape.near = not parts
     shape.step_at = next((i for i, f in enumerate(kept) if f.role == ("step" if "step" in parts else "it")), -1)
     return shape
+
+
+def of_megatron(line: Line) -> bool:
+    """Is it the line that Megatron-LM prints of an iteration?"""
+    return "elapsed time per iteration" in line.text
+
+
+def lacks_loss(line: Line, usual: bool) -> bool:
+    """Megatron leaves "lm loss" out where it was NaN or where all iterations were skipped; ``usual``: a line before had it."""
+    return of_megatron(line) and not has_loss(line) and (usual or "loss scale" in line.text)

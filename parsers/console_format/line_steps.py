@@ -42,6 +42,12 @@ class Steps:
         self.under: int | None = None  # the last epoch that a line named below its steps
         self.bar = (-1, 0, 0)  # epoch, count and total of the last bar that counts within its epoch
 
+    def forget(self) -> None:
+        """Another launch begins to write: how long its epochs are is its own. Epochs that were laid end to end stay: it may go on in one of them."""
+        self.length, self.begun, self.bar, self.full, self.last = 0, (0, 0, 0), (-1, 0, 0), None, -1
+        self.bars, self.under = Bars(), None
+        self.headed = self.rose = self.aside = self.beside = self.told = False
+
     def heading(self, epoch: int, n: int, body: str) -> None:
         """``Epoch 3/12`` stands alone in line ``n``: where nothing counts finer, it is the step of what is below it."""
         self.rose = self.epoch is not None and epoch > self.epoch

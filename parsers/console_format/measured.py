@@ -9,11 +9,11 @@ import pyarrow as pa
 from parsers.console_format.blocks import Block
 from parsers.console_format.dicts import NOTE, Dicts, Waiting, with_epoch
 from parsers.console_format.event_lines import Event, missing_loss
-from parsers.console_format.grammars import STRONG, epoch_beside, is_measured, only_place, sets_length, stands_alone, tells_epoch
+from parsers.console_format.grammars import STRONG, epoch_beside, is_measured, only_place, sets_dict, sets_length, stands_alone, tells_epoch
 from parsers.console_format.line_prefix import Line, Where, whole
-from parsers.console_format.line_shapes import Row, Shape, Shapes, has_loss
+from parsers.console_format.line_shapes import Row, Shape, Shapes, has_loss, lacks_loss, of_megatron
 from parsers.console_format.line_steps import Steps, within_epochs
-from parsers.console_format.phases import EPOCH_ABOVE, HEAD, Headings, of_phase
+from parsers.console_format.phases import EPOCH_ABOVE, EPOCH_RATE, HEAD, Headings, of_phase
 from parsers.console_format.plan_lines import Plans
 from parsers.console_format.shape_columns import batch
 from parsers.lazy_regex import lazy_re
@@ -34,7 +34,7 @@ class Measured:
         self.notes: dict[str, None] = {}
         self.metrics, self.shapes = list[Row](), Shapes()
         self.now, self.plans = Steps(), Plans(rows)
-        self.started = self.megatron_loss = False
+        self.started = self.before = self.megatron_loss = False  # before: a launch above this one measured something
         self.block, self.headings, self.dicts = Block(), Headings(), Dicts()
         self.redrawn: tuple[object, int] = (None, 0)  # key and number of the rows that the next update may replace
 
@@ -124,15 +124,21 @@ class Measured:
             self.put(where, self.now.step, rows)
             self.started = self.started or bool(rows)
             return True
-        if not metrics or HEAD.match(body.strip()):
-            return self._heading(n, line, parts, body)
+        if not metrics or HEAD.match(body.strip()) or EPOCH_RATE.match(body):
+            spoken = self._heading(n, line, parts, body)
+            if metrics and EPOCH_RATE.match(body):
+                self.put(where, self.now.step, metrics)
+            return spoken
         if (self._listing(n) and not (stepped and _COUNTED.match(body))) or (not self.started and sets_length(line)):
             return False
         if not stepped and ("epoch" not in parts or not tells_epoch(line, self.now.loose)):
             return self._stepless(where, line, metrics)
         if body.startswith("Train Epoch:") and parts.get("total", 0) > 5000:
             self.notes["steps of 'Train Epoch: e [i/n]' lines count as these lines do, in samples"] = None
-        self._megatron(where, line, self.report(where, line), torn)
+        step = self.report(where, line)
+        if not torn and lacks_loss(line, self.megatron_loss):
+            self._told(where, missing_loss(step))
+        self.megatron_loss = self.megatron_loss or (not torn and of_megatron(line) and has_loss(line))
         if stepped and not line.counted:
             self.shapes.learn(line, parts, self.now.asks_heading(line, parts))
         return True
@@ -198,6 +204,7 @@ class Measured:
             return False
         if above:
             self.now.counts(*above, n)
+            self.metrics = self.headings.below_the_first(self.metrics)
         strong = [tag for tag, _ in metrics if STRONG.search(tag)]
         inherits = near or above or line.mode or phase or self.now.covers() or any(_LATER.search(t) for t in strong)
         step = self.now.step if inherits and (above or not summary) and 0 <= n - self.now.line < 500 else None
@@ -211,14 +218,6 @@ class Measured:
         self.now.ways |= {self.now.way} if step is not None else set()
         return True
 
-    def _megatron(self, where: Where, line: Line, step: int | None, torn: bool) -> None:
-        """Megatron leaves "lm loss" out where it was NaN or where all iterations were skipped; what a torn line lacks is not missing."""
-        if not torn and "elapsed time per iteration" in line.text:
-            if has_loss(line):
-                self.megatron_loss = True
-            elif self.megatron_loss or "loss scale" in line.text:
-                self._told(where, missing_loss(step))
-
     def put(self, where: Where, step: int | None, pairs: list[tuple[str, float]], key: object = None) -> None:
         """Rows; a bar redrawn at the same step has the same key and replaces those of its update before."""
         if key is not None and self.redrawn[0] == key and self.redrawn[1] <= len(self.metrics):
@@ -229,7 +228,7 @@ class Measured:
     def _dict(self, waiting: Waiting) -> bool:
         tags = {t for t, _ in waiting.metrics}
         told = _COUNTED.match(waiting.text) is not None or not self._listing(waiting.where.line)
-        if not told or not any(is_measured(t) or t == "epoch" for t in tags):
+        if not told or sets_dict(waiting.text) or not any(is_measured(t) or t == "epoch" for t in tags):
             return False
         if "train_runtime" in tags:
             self.put(waiting.where, None, waiting.metrics)  # the summary of the whole run

@@ -9,7 +9,6 @@ from parsers.console_format import printed_settings
 from parsers.console_format.event_lines import Event, is_code
 from parsers.console_format.line_prefix import Where
 from parsers.console_format.printed_estimator import PrintedEstimator
-from parsers.console_format.retold_lines import RetoldLines
 from parsers.console_format.settings_dicts import SettingsDict
 from parsers.console_format.settings_lists import SettingsList
 from parsers.console_format.tracebacks import FRAME, TRACEBACK, Traceback
@@ -49,7 +48,6 @@ class Words:
         self.dictionary = SettingsDict()
         self.estimator = PrintedEstimator()
         self.list = SettingsList()
-        self.launched = RetoldLines()
         self.told: set[int] = set()  # lines whose settings are known
         self.source: collections.deque[int] = collections.deque(maxlen=3)  # last lines that were Python
         self.warned = False  # the line before is a warning of Python's, which quotes a line of its program
@@ -181,12 +179,6 @@ class Words:
                 told = {"epochs": "Num Epochs", "num_train_epochs": "Num Epochs", "logging_steps": "logging_steps"}.get(key)
                 if told and isinstance(value, (int, float)) and value == int(value) > 0:
                     known.setdefault(told, int(value))
-
-    def retold(self, n: int, body: str, started: bool) -> None:
-        """A line that an earlier launch printed with other numbers."""
-        for key, value, at in self.launched.feed(n, body, started):
-            if at not in self.told:
-                self.rows.config(key, value, at=at)
 
     def printed_dict(self, n: int, body: str) -> bool:
         """Settings printed as a dictionary; its lines may be read as something else as well, unless it sets a switch: then

@@ -10,13 +10,16 @@ from __future__ import annotations
 from parsers.console_format.grammars import EVAL
 from parsers.console_format.line_labels import EVAL_WORD, OF_LOOP, TRAIN_WORD
 from parsers.console_format.line_prefix import Line
+from parsers.console_format.line_shapes import Row
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
 HEAD = lazy_re(r"(?:\[(?>[^\]]*?=\d)[^\]]*+\])+:?$")  # [epoch=0][batch=9/10]:
 EPOCH_ABOVE = lazy_re(
     r"(?i)\W*(?:(?:start(?:ing)?|begin(?:ning)?|train(?:ing)?|test(?:ing)?|val(?:id(?:ation)?)?|eval(?:uation)?)\W{1,3}){0,2}epoch\b"
+    r"|\s*+\[ROUND \d{1,6}\]\s*$"  # Flower: of federated learning
 )
+EPOCH_RATE = lazy_re(r"\s*+epoch \d{1,6} lr \d[\d.e+-]{0,30}\s*$")  # DARTS and its heirs: what stands below is of this epoch
 _MOST_LINES = 200  # below a heading (a bound): a confusion matrix or a table of classes may stand between
 _MOST_WORDS = 5
 _WORD = lazy_re(r"[A-Za-z]+")
@@ -48,6 +51,7 @@ class Headings:
     def __init__(self) -> None:
         self._word, self.line = "", 0  # where the last one stands, of training or evaluation
         self._count, self._counted, self._rose, self._ruled = ("", -1), -_NEAR - 1, False, False
+        self._first = (-1, -1)  # line and number of a count that was believed when it rose
 
     def phase(self, n: int) -> str:
         return self._word if n - self.line <= _MOST_LINES else ""
@@ -57,6 +61,13 @@ class Headings:
         and batches of an evaluation are no place of the run."""
         sure = self._rose or self._ruled or self._count[0] not in vocabulary.WEAK_STEP | _STEPS
         return self._count if sure and 0 < n - self._counted <= _NEAR and not self.phase(n) else None
+
+    def below_the_first(self, rows: list[Row]) -> list[Row]:
+        """The rows so far, those below the first count at its number: it is believed once another one is higher."""
+        (at, value), self._first = self._first, (-1, -1)
+        if at < 0:
+            return rows
+        return [(r[0], value, *r[2:]) if r[1] is None and 0 < (r[0] >> 20) - at <= _NEAR else r for r in rows]
 
     def tell(self, n: int, line: Line) -> bool:
         """Is a line of names and fractions a measurement because of what stands above it? A count must have risen: it may head settings."""
@@ -69,18 +80,20 @@ class Headings:
     def read(self, n: int, line: Line, body: str, epoch: int | None, started: bool = True) -> bool:
         """A line that measures nothing: does it say that an evaluation comes next? ``epoch``: the last one that was named; ``started``: something
         was measured before, or else ``eval:`` may be a key of settings in YAML."""
-        m = _COUNTS.fullmatch(body) if len(body) < _LONGEST else None
+        m = _COUNTS.fullmatch(body) if len(body) < _LONGEST and not line.has("epoch") else None
         if m is not None:
-            before, self._count, self._counted = self._count, (m["word"].lower(), int(m["value"])), n
+            before, at, rose = self._count, self._counted, self._rose
+            self._count, self._counted = (m["word"].lower(), int(m["value"])), n
             self._ruled = min(len(m["rule"].strip()), len(m["end"].strip())) >= _RULE
             self._rose = before[0] == self._count[0] and (before[1] < self._count[1] or (epoch is not None and before[1] != self._count[1]))
+            self._first = (at, before[1]) if self._rose and not rose else self._first
         words = [w.lower() for w in _WORD.findall(body)]
         if line.bar or not 0 < len(words) <= _MOST_WORDS or (not started and _KEY.fullmatch(line.text) is not None):
             return False
         speaks = [EVAL[w] for i, w in enumerate(words) if w in EVAL and (i == 0 or w in _ANYWHERE or (w == words[-1] and w != "valid"))]
         spoken = speaks[-1] if speaks else ""
         over = not _ENDS.isdisjoint(words)
-        if not _TRAINS.isdisjoint(words) or (words[0] == "epoch" and not spoken) or (spoken and over):
+        if not _TRAINS.isdisjoint(words) or (words[0] in ("epoch", "round") and not spoken) or (spoken and over):
             self._word, self.line = (self._word if spoken and not over else ""), n
         elif spoken and _speaks(words, body, line):
             self._word, self.line = spoken, n

@@ -5,7 +5,7 @@ A total of steps is a setting like one in a file (``total_steps``); what else th
 
 Sentences: transformers Trainer ("Total optimization steps = 7,272"), Lightning ("max_epochs=500 reached"), DeepSpeed-Chat ("Beginning of
 Epoch 1/16, Total Micro Batches 460"), YOLO ("Starting training for 20 epochs"), TransUNet's heirs ("125 iterations per epoch. 12500 max
-iterations"), verl ("Total training steps: 3746"), openpi ("4.09kit/200kit").
+iterations"), verl ("Total training steps: 3746"), openpi ("4.09kit/200kit"), Flower ("config: num_rounds=200").
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from parsers.tables import Rows
 TOTAL, EPOCHS, OF_EPOCH, MICRO, REACHED = ("total_steps", "epochs", "steps_per_epoch", "micro_batches_per_epoch", "reached")
 _N = r"(?<![\d,.])(\d[\d,]*+)"
 _STEPS = r"(?:steps|iterations|iters|updates)"
-_HINT = lazy_re(r"(?i)epoch|iteration|micro|generation batches|steps|iters|kit/|Mit/")
+_OF_TRAINING = r"(?:\btrain(?:ing)?|训练|訓練|学習|학습|훈련)"
+_HINT = lazy_re(r"(?i)epoch|iteration|micro|generation batches|steps|iters|kit/|Mit/|步数|步數|ステップ|스텝|num_rounds=")
 _SAID = (
     (TOTAL, lazy_re(rf"(?i)\btotal (?:number of )?(?:train(?:ing)? |optimi[sz]ation |optimi[sz]er )?{_STEPS}\s*+(?:(?:is|=|:|->)\s*+)?{_N}\b(?!\s*+/|(?: {_STEPS})? (?:completed|done)\b)")),
     (REACHED, lazy_re(rf"(?i)\btotal (?:number of )?(?:\w{{3,20}} )?{_STEPS}\W{{1,3}}{_N} {_STEPS} (?:completed|done)\b")),
@@ -27,7 +28,10 @@ _SAID = (
     (TOTAL, lazy_re(rf"(?i)\btrain(?:ing)? for {_N} {_STEPS}\b")),
     (TOTAL, lazy_re(r"\bmax_steps=(\d+)` reached")),
     (TOTAL, lazy_re(r"(?<![\d.])[\d.]++[kKM]?it/(\d++(?:\.\d++)?[kKM])it\b")),
+    (TOTAL, lazy_re(rf"(?:总(?:训练)?步数|總(?:訓練)?步數|総(?:学習)?ステップ数|총 ?(?:학습 |훈련 )?스텝 ?수)\s*[:：=]\s*{_N}\b")),
+    (EPOCHS, lazy_re(r"\b[Cc]onfig(?:: |\()num_rounds=(\d+)\b")),
     (EPOCHS, lazy_re(rf"(?i)\btrain(?:ing)? (?:for )?{_N} epochs\b")),
+    (EPOCHS, lazy_re(rf"(?i){_OF_TRAINING} ?\({_N} epochs?\)")),
     (EPOCHS, lazy_re(r"\bmax_epochs=(\d+)` reached")),
     (EPOCHS, lazy_re(rf"(?i)\bnum(?:ber of)? epochs\s*[=:]\s*{_N}\s*$")),
     (OF_EPOCH, lazy_re(rf"(?i)\b{_N} (?:{_STEPS}|batches) per epoch\b")),
@@ -49,6 +53,7 @@ class Plans:
         self._nameless = (0, 0, 0)  # the same of the last bar without a name
         self._laps = False  # the nameless bar began anew
         self._from_0 = False  # an epoch 0 was counted
+        self._epoch = 0  # the last one that was counted
         self._again = False  # the bar over the training began anew
 
     def forget(self) -> None:
@@ -80,6 +85,9 @@ class Plans:
         """``Epoch 3/100``, whatever else the line says."""
         if (value := line.value("epochs")) is not None:
             epoch = line.value("epoch")
+            if epoch is not None and epoch <= 1 < self._epoch and not line.mode:  # another training begins, which is as long as it says
+                self.forget()
+            self._epoch = self._epoch if epoch is None or line.mode else epoch
             self._from_0 = (self._from_0 and self._known.get(EPOCHS, value) in (value, value + 1)) or epoch == 0
             self._put(EPOCHS, value + (self._from_0 and epoch == value), n)  # 0/69 ... 69/69 are seventy
 

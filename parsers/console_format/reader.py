@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-
-from parsers.console_format import printed_history
+from parsers.console_format import line_texts, openings, printed_history
 from parsers.console_format.blocks import Tables
 from parsers.console_format.columns import Columns
 from parsers.console_format.counters import Counters
@@ -13,6 +11,8 @@ from parsers.console_format.line_numbers import read_line
 from parsers.console_format.line_prefix import CLOCKS, Line, Where, prefix, seconds
 from parsers.console_format.measured import Measured
 from parsers.console_format.other_lines import Words
+from parsers.console_format.phases import EPOCH_ABOVE
+from parsers.console_format.retold_lines import RetoldLines
 from parsers.console_format.split_columns import SplitColumns
 from parsers.lazy_regex import lazy_re
 from parsers.runs.process_lines import LAUNCH
@@ -22,17 +22,18 @@ MAX_SEGMENT = 20_000  # characters
 # unit: Python prints a double by 17 digits at most; behind the 16th nothing is lost that is ever seen
 _IN_FULL = lazy_re(r"-?0?\.?0*+(?:\d\.?){16,24}(?:e[-+]\d\d)?")
 LABEL = lazy_re(r"\s*(\d{1,5}):(?: |$)")  # srun -l: the task that wrote the line; a blank follows, and no minutes of a clock
-_BAR_AND_MORE = lazy_re(r"(.*?\d%\|[^|]*\| *[\d.kM]+/[\d.kM]+ \[[^\[\]]*+\])([A-Za-z{\[*].*)", re.DOTALL)
 _OFTEN = lazy_re(
     r"(?:\x1b\[\d+m)?\[repeated \d+x across cluster\](?: \(Ray deduplicates logs .*)?"
 )  # ray's: a count of lines, none of the run's
-_CARETS = lazy_re(r"(\s*[~^]{3,})([^\s~^].*)", re.DOTALL)
 _TOLD = lazy_re(
     r"(?i)overflow|detected|skipping|nan loss|non-?finite|spike|stopping_early|early.?stop|end of training|peak memory|total.time"
 )
 _COMPLAINS = lazy_re(r"(?i)[\w./-]{1,60}: (?:fatal |internal )?error[:,] ")  # "queue.pl: Error, ...": what it measured is quoted
 # What glog writes in front of information: TensorFlow's allocator asks for less where it "failed to allocate" (cuda_driver.cc)
 _INFORMS = lazy_re(r"(?:^|\s)I(?:\d{4} [\d:.]+ +\d+)? +[\w./-]+\.(?:cc|cpp|cu):\d+\]")
+
+# TensorFlow's own lines; Caffe's losses come by the same logger
+_RUNTIME = lazy_re(r"^.{0,60}?\b[IWEF] (?:external/|[\w.]+/)*(?:tensorflow|tsl|xla|jaxlib)/[\w./-]+\.cc:\d+\]")
 
 
 class Reader:
@@ -47,10 +48,13 @@ class Reader:
         self.measured = Measured(self.rows, self.words.listing, self._event)
         self.srun, self.zoneless = srun, False
         self.tables, self.columns, self.counters, self.splits = Tables(), Columns(), Counters(), SplitColumns()
+        self.retold = RetoldLines()
+        self.opening = openings.Opening()
         self.alive: tuple[Where, Event, int | None] | None = None
         self.latest = (0, "")  # number and text of the last line that is not empty
 
     def line(self, place: int, text: str, torn: bool = False) -> None:
+        text = line_texts.plain(text)
         if not torn and self.measured.known(place, text):
             return
         if not text.strip():
@@ -59,13 +63,9 @@ class Reader:
         if len(text) > MAX_SEGMENT:
             self.gaps.append(Gap(f"line {place >> 20}", f"{len(text):,} characters long; only its beginning was read"))
             text = text[:MAX_SEGMENT]
-        if "%|" in text and (m := _BAR_AND_MORE.fullmatch(text)) is not None:  # something was printed behind the bar
-            self.line(place, m[1])
-            self.line(place, m[2], torn)
-            return
-        if "^^^" in text and (m := _CARETS.fullmatch(text)) is not None:  # another process wrote behind a traceback's marks
-            self.line(place, m[1])
-            self.line(place, m[2], torn)
+        if (parts := line_texts.two(text)) is not None:
+            self.line(place, parts[0])
+            self.line(place, parts[1], torn)
             return
         rank, text = None, _OFTEN.sub("", text) if "x across cluster]" in text else text
         if self.srun and (m := LABEL.match(text)):
@@ -73,6 +73,15 @@ class Reader:
         front = prefix(text)
         where = Where(place, self._time(front), front.value("rank") if rank is None else rank)
         body = text[front.body :]
+        before = self.measured.size()
+        self._take(where, front, body, torn)
+        counts = self.measured.size() > before or self.measured.now.line == where.line
+        if self.opening.again(where, body, counts, self.measured.started):
+            self._event(*self.opening.told())
+            openings.forget(self.measured)
+
+    def _take(self, where: Where, front: Line, body: str, torn: bool) -> None:
+        place, text = where.place, front.text
         if not self.measured.started:
             if self._history(where, body) or self.words.printed_dict(place >> 20, body):
                 return
@@ -104,7 +113,7 @@ class Reader:
         if torn:
             self._tear(line, n)
         near = measured.near(n) and measured.now.way != "epoch"
-        quotes = _COMPLAINS.match(body) is not None
+        quotes = _COMPLAINS.match(body) is not None or (".cc:" in text and _RUNTIME.search(text) is not None)
         taken = (
             [] if quotes else [measured.take(*said, torn) for said in self.counters.read(where, line, near, measured.now.step is not None)]
         )
@@ -122,9 +131,10 @@ class Reader:
             or (heads and event.kind == "evaluation")
         ):
             self._event(where, self._placed(event, line))
-        if not reports and (event is None or event.level == "info"):
-            self.words.retold(n, body, measured.started)
-        if (event is None or event.kind == "start") and not reports:
+        for key, value, at in self.retold.feed(n, body, measured.started or measured.before) if not reports else ():
+            if at not in self.words.told:
+                self.rows.config(key, value, at=at)
+        if (event is None or event.kind == "start") and not reports and not (measured.now.sure and EPOCH_ABOVE.match(body)):
             self.words.settings(n, text, body, measured.started, measured.dicts.header)
             if text.lstrip().startswith("***** Running training"):
                 measured.dicts.count = 0
@@ -226,13 +236,13 @@ class Reader:
             self.measured.take(where, line)
         self.measured.settle({})
         self.measured.metrics = self.measured.dicts.placed(self.measured.metrics, self.measured.notes)
-        self.measured.plans.finish(self.measured.dicts.drawn(), self.measured.started)
+        self.measured.plans.finish(self.measured.dicts.drawn(), self.measured.before or self.measured.started)
         if note := self.measured.now.axis():
             self.measured.notes[note] = None
         if self.alive is not None:
             self.words.event(*self.alive)
         self.words.close_all(self.measured.now.step)
-        if self.measured.started or self.words.alike:
+        if self.measured.before or self.measured.started or self.words.alike:
             n, text = self.latest
             self.words.event(Where(n << 20), Event("last_line", "info", text[:MAX_TEXT].strip()), self.measured.now.step)
         for sentence in self.words.counted()[:20]:

@@ -24,6 +24,7 @@ AT = "cell"
 _ERRORS = ("error", "pyerr")
 _MOST_BYTES = 64 << 20  # pictures stand in the outputs, too
 _TRAINS = lazy_re(r"\.backward\(|\.(?:fit|partial_fit|train_on_batch|training_step)\(|\b(?:trainer|learner)\.(?:train|learn)\(")
+_SET_ASIDE = lazy_re(r"['\"](?:\\n|[^\n\\]{0,200}\\n)")  # the value of a cell that is one long string: program text that is not to run
 _LEAST = 3  # bound: lines that measure something at a step; fewer are a number that somebody looked at
 
 
@@ -84,7 +85,8 @@ def _text(output: dict[str, Any]) -> str:
     if output.get("output_type") in _ERRORS:
         return _joined(output.get("traceback"), "\n")
     data = output.get("data")
-    return _joined(output.get("text")) or _joined(data.get("text/plain") if isinstance(data, dict) else None)
+    text = _joined(output.get("text")) or _joined(data.get("text/plain") if isinstance(data, dict) else None)
+    return "" if _SET_ASIDE.match(text) else text
 
 
 def _joined(value: object, between: str = "") -> str:

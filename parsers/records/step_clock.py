@@ -15,7 +15,7 @@ MMEngine logger hooks, read from their source):
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,16 @@ from parsers.records.parts import MISSING, Floats, Ints, Part
 from parsers.records.vocabulary import EPOCH_STEPS, LAST_RESORT, THROUGH_THE_RUN, plain
 
 _FIT = 2.0**63
+OF_EPISODES = ("episode", "episodes")
 _COUNTS = 5  # bound: rows by which a key of one letter shows that it counts
 
 
 def place(parts: list[Part], fill: bool) -> Iterator[str]:
     """Gives every part its final steps; says what was changed. ``fill``: epochs or row numbers may stand for steps."""
+    if fill and _counter(parts, OF_EPISODES) is not None and _lengths(parts):
+        for part in parts:
+            part.columns.append((part.step_key, None, np.asarray(part.steps, np.float64)))
+            part.steps = None
     if all(p.steps is None for p in parts):
         if fill:
             yield from _number(parts)
@@ -141,10 +146,19 @@ def _number(parts: list[Part]) -> Iterator[str]:
         part.steps = np.searchsorted(rows, part.at)
 
 
-def _counter(parts: list[Part]) -> str | None:
+def _lengths(parts: list[Part]) -> bool:
+    """Are what is called steps the lengths of episodes? They go down about as often as up; those of a run go up."""
+    if any(p.steps is None or (p.steps == MISSING).any() or p.step_key in THROUGH_THE_RUN for p in parts):
+        return False
+    order = np.argsort(np.concatenate([p.at for p in parts]), kind="stable")
+    moves = np.diff(np.concatenate([p.steps for p in parts if p.steps is not None])[order])
+    return bool((moves < 0).sum() * 4 > (moves != 0).sum() > _COUNTS)
+
+
+def _counter(parts: list[Part], known: Sequence[str] = LAST_RESORT) -> str | None:
     """The key that all rows have and that counts up through the file: whole numbers that seldom fall, and mostly rise by one amount."""
     named = [{_bare(p, tag) for tag, where, _ in p.columns if where is None} for p in parts]
-    names = {t for t in set.intersection(*named) if plain(t) in LAST_RESORT} if parts else set()
+    names = {t for t in set.intersection(*named) if plain(t) in known} if parts else set()
     for tag in sorted(names, key=lambda t: LAST_RESORT.index(plain(t))):
         order = np.argsort(np.concatenate([p.at for p in parts]), kind="stable")
         x = np.concatenate([_of(p, tag) for p in parts])[order]

@@ -60,6 +60,7 @@ BAR_AT, BAR_HERE, BAR_OF = "bar_at", "bar_here", "bar_of"
 BESIDE = "beside_steps"  # a total without a word: of the run, where no epoch is named and the steps never fall back
 # What a source's note says of its steps where they are no steps of the optimizer that it names.
 EPOCH_STEPS = "steps are epochs"
+EPISODE_STEPS = "steps are those of 'episode'"
 COMPOSED_STEPS = "steps are made of epoch and iteration, for no line names one through the run"
 RUN_CLOCK = "the remaining time beside them counts through the run"
 

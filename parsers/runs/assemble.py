@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from parsers import arrow, frameworks, names, objectives, value_names
-from parsers.records.vocabulary import EPOCH_STEPS
+from parsers.records.vocabulary import EPISODE_STEPS, EPOCH_STEPS
 from parsers.runs import attempts, bars_beside, duplicates, epoch_files, finer_twins, launches
 from parsers.tables import SCHEMAS, Gap, Run, Source, empty, run_of
 
@@ -64,7 +64,8 @@ def runs(group: Group, overrides: dict[str, str]) -> list[Run]:
     tables["metrics"], at_last = epoch_files.placed(tables["metrics"], of_epochs)
     tables["metrics"], by_bar = bars_beside.placed(tables["metrics"], tables["events"], [f.source for f in files])
     tables["metrics"], merged = duplicates.drop_copies(tables["metrics"], formats)
-    tables, found_attempts = attempts.assign(tables, formats, of_epochs)
+    counted = frozenset(f.source.path for f in files if EPISODE_STEPS in f.source.note)  # nothing but a launch sets these back, either
+    tables, found_attempts = attempts.assign(tables, formats, of_epochs | counted)
     noted = by_bar | dict.fromkeys(at_last, epoch_files.NOTE)
     sources = [replace(f.source, note=noted.get(f.source.path, f.source.note)) for f in files]
     found = Run(group.id, group.path, tables, sources, [g for f in files for g in f.gaps])

@@ -171,4 +171,9 @@ def _first_line(said: list[Line], previous: int, first: int) -> int:
     """Where a process's part of a file begins: with the lines that announce it, behind those that end the one before."""
     between = [x for x in said if previous < (x.at or 0) < first]
     ended = max((x.at or 0 for x in between if x.kind in ENDS), default=previous)
-    return min((x.at or 0 for x in between if x.kind in BEGINS and (x.at or 0) > ended), default=first)
+    return min((x.at or 0 for x in between if (x.kind in BEGINS or _plans(x)) and (x.at or 0) > ended), default=first)
+
+
+def _plans(x: Line) -> bool:
+    """Does a line say how many epochs the training will have that begins below it? Bars of an evaluation say theirs, too, at its end."""
+    return x.kind == "plan" and x.text.startswith("epochs: ")

@@ -135,7 +135,7 @@ def test_batches_count_within_the_epoch_above_them(tmp_path: Path) -> None:
 
 def test_an_epoch_above_its_lines_is_their_step(tmp_path: Path) -> None:
     text = "".join(f"-- Epoch {i}\nNorm: 2.1, NNZs: 20, Avg. loss: {v}\nTotal training time: 0.1 seconds.\n" for i, v in LOSSES)
-    assert series(tmp_path, text, "sgd.txt")["loss"] == LOSSES
+    assert series(tmp_path, text, "sgd.txt")["Avg. loss"] == LOSSES
 
 
 @pytest.mark.parametrize(("step", "name"), [("step", "loss"), ("Epoch", "LossPi"), ("frame", "value_loss")])

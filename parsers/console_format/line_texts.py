@@ -1,0 +1,47 @@
+"""Lines as they would read if nothing had come between the program and its log: a bar that a notebook drew elsewhere, a tuple that Python 2 printed."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from parsers.lazy_regex import lazy_re
+
+_NO_BAR = lazy_re(r"(?<![\d.])(\d{1,3}%) (?=\d{1,12}/\d{1,12} \[(?:\d+:)?\d\d:\d\d<)")  # tqdm, its bar left out
+_BAR_AND_MORE = lazy_re(r"(.*?\d%\|[^|]*\| *[\d.kM]+/[\d.kM]+ \[[^\[\]]*+\])(?: {1,4}(?=[\[{]))?([A-Za-z{\[*].*)", re.DOTALL)
+_CARETS = lazy_re(r"(\s*[~^]{3,})([^\s~^].*)", re.DOTALL)
+_ARRAY = lazy_re(r"\barray\(([^()]*), dtype=\w+\)")
+_NO_NUMBER = lazy_re(r"(?<=[\[(, ])(-?(?:nan|inf))(?=[,\])])")
+_TUPLES = ("('", '("')
+_LONGEST, _VECTOR = 2000, 4  # characters; numbers, of which more are a printed vector
+
+
+def plain(text: str) -> str:
+    """The line with the marks of a bar between its share and its counts, and without those of a tuple."""
+    if "% " in text and "<" in text:
+        text = _NO_BAR.sub(r"\1|| ", text)
+    return _untupled(text) if text.startswith(_TUPLES) and len(text) < _LONGEST else text
+
+
+def two(text: str) -> tuple[str, str] | None:
+    """A line behind which another was printed: behind a bar, or by another process behind a traceback's marks."""
+    m = _BAR_AND_MORE.fullmatch(text) if "%|" in text else None
+    m = _CARETS.fullmatch(text) if m is None and "^^^" in text else m
+    return None if m is None else (m[1], m[2])
+
+
+def _untupled(text: str) -> str:
+    """``('Loss: ', [array(0.95, dtype=float32), 0.1])`` -> ``Loss: 0.95 0.1``: what ``print(a, b)`` writes in Python 2."""
+    try:
+        told = ast.literal_eval(_NO_NUMBER.sub(r"'\1'", _ARRAY.sub(r"\1", text.strip())))
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+    if not isinstance(told, tuple) or len(told) < 2 or not isinstance(told[0], str):
+        return text
+    return " ".join(_shown(x) for x in told)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list) and len(value) <= _VECTOR and all(isinstance(x, (int, float, str)) for x in value):
+        return " ".join(map(str, value))
+    return value.strip() if isinstance(value, str) else repr(value)

@@ -1,0 +1,80 @@
+"""A launch that says nothing of itself but what every launch of the program says first: the lines at the top of the log, once more.
+
+Loggers append to the file of the launch before. What a program prints first (its arguments, its device, the model) it prints in each launch, with other
+clocks, paths and numbers. Lines that come again soon are no opening: pycocotools says the same of each annotation file that it loads.
+"""
+
+from __future__ import annotations
+
+from parsers.console_format.event_lines import Event
+from parsers.console_format.line_prefix import Where
+from parsers.console_format.measured import Measured
+from parsers.lazy_regex import lazy_re
+
+MOST = 5  # lines of an opening; more of them differ by the settings that a launch changes
+LEAST = 3  # bound: of them that come again; one line, or two, are of anything that the program does several times
+REACH = 10  # lines within which it comes again: what measures may stand between lines that only look alike
+SOON = 2  # times its length, within which an opening that comes again is what a loader says of each file
+_LONGEST = 1000  # characters
+_WORDS = lazy_re(r"[A-Za-z\u0080-\uffff]{2}")
+_NUMBER = lazy_re(r"\d++")
+_DAY = lazy_re(r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b")
+
+
+class Opening:
+    """``again`` takes the lines of a log, without clock and logger: is it the one by which the log is seen to begin again? ``told``: the event."""
+
+    def __init__(self) -> None:
+        self._top: list[str] = []
+        self._open = True
+        self._ends = 0  # line at which the opening ends
+        self._found: list[str] = []  # lines of the opening that came again
+        self._first = (Where(0), "")
+
+    def again(self, where: Where, body: str, counts: bool, started: bool) -> bool:
+        """``counts``: the line names a step or measures something, and so is no opening; ``started``: something was measured before."""
+        if counts:
+            self._open, self._found = False, []
+            return False
+        if (not self._open and len(self._top) < LEAST) or len(body) > _LONGEST or _WORDS.search(body) is None:
+            return False
+        if self._open:
+            self._opens(where.line, _like(body))
+            return False
+        return self._seen(where, body, _like(body), started)
+
+    def _opens(self, n: int, text: str) -> None:
+        """Takes a line of the opening."""
+        self._ends = n
+        self._top += [text] if text not in self._top else []
+        self._open = text == self._top[-1] and len(self._top) < MOST
+
+    def _seen(self, where: Where, body: str, text: str, started: bool) -> bool:
+        if text in self._top[:2] and (not self._found or text == self._top[0]):
+            if where.line - self._ends < SOON * len(self._top):
+                self._top = []  # said of each of several things
+                return False
+            self._first, self._found = (where, body), [text]
+        elif self._found:
+            if where.line - self._first[0].line > REACH:
+                self._found = []
+            elif text in self._top and text not in self._found:
+                self._found.append(text)
+                return started and len(self._found) == LEAST
+        return False
+
+    def told(self) -> tuple[Where, Event]:
+        """The launch, at the first line of its opening."""
+        where, body = self._first
+        return where, Event("start", "info", f"the log begins again as at its top: {body.strip()[:200]}")
+
+
+def forget(measured: Measured) -> None:
+    """The launch prints its settings before it measures anything, and counts anew."""
+    measured.before, measured.started, measured.dicts.count = measured.before or measured.started, False, 0
+    measured.now.forget()
+
+
+def _like(body: str) -> str:
+    """A line without what differs from launch to launch."""
+    return _DAY.sub("0", _NUMBER.sub("0", " ".join(body.split())))
