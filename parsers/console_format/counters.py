@@ -102,6 +102,8 @@ def _heads(line: Line, f: Field) -> bool:
         return True
     behind = [other for other in line.fields if other.start > f.start and other.role != "skip"]
     first = line.text[f.end : behind[0].start] if behind else ""
+    if not line.explicit and not any("." in line.text[other.start : other.end] for other in behind):
+        return False  # rows of whole numbers are a table: jobs, files, sizes
     return len(behind) >= _NAMED and first[:1] == " " and all(other.role in _MEASURED for other in behind) and _names(first, behind[0].tag)
 
 

@@ -39,6 +39,13 @@ def test_numbers_that_do_not_rise_count_nothing(tmp_path: Path) -> None:
     assert set(steps(tmp_path, [*FORMS["cells"], *sizes])["train"]) <= {None, *STEPS["cells"]}
 
 
+def test_rows_of_a_table_of_jobs_count_nothing(tmp_path: Path) -> None:
+    """sacct's: they tell how a job ended."""
+    rows = [f"{6757294 + i:>13} {'train':>13} {'gpu':>13} {16:>13} {'NODE_FAIL':>13} {'1:0':>13}" for i in range(4)]
+    assert "NODE_FAIL" not in steps(tmp_path, [*FORMS["cells"], *rows])
+    assert any("NODE_FAIL" in str(e["text"]) for e in parsers.read(tmp_path).tables["events"].to_pylist())
+
+
 def test_prose_that_begins_with_a_number_counts_nothing(tmp_path: Path) -> None:
     prose = [f"{n} files were read in {n / 10:.1f} s from shard {n}" for n in (1, 2, 3, 4)]
     assert {tag: found for tag, found in steps(tmp_path, [*FORMS["cells"], *prose]).items() if found[0] in (1, 2, 3, 4)} == {}
