@@ -47,10 +47,10 @@ class Counters:
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, ...], _Kind] = {}
 
-    def read(self, where: Where, line: Line, near: bool, stepped: bool = False) -> list[Said]:
-        """``near``: a line with a step stands right above; ``stepped``: one stands anywhere above."""
+    def read(self, where: Where, line: Line, near: bool, stepped: bool = False, headed: bool = False) -> list[Said]:
+        """``near``: a line with a step stands right above; ``stepped``: one stands anywhere above; ``headed``: an epoch stands alone above."""
         i = _counter(line)
-        if i is None or not line.metrics():
+        if i is None or not line.metrics() or (headed and _is_row(line, line.fields[i])):
             return [(where, line)]
         if [f.role for f in line.fields if f.role not in _BEFORE] == ["metric"]:
             return [_stepped(where, line)]  # it counts nothing but what stands below it
@@ -94,6 +94,11 @@ def _counter(line: Line) -> int | None:
     begins = not word and (i > 0 or not line.text[line.body : f.start].strip()) and _heads(line, f)
     letter = bool(word) and word in vocabulary.LAST_RESORT and _begins(line, f)  # "s=20 xent=2.03"
     return i if begins or letter or word in vocabulary.COUNTED else _bare_epoch(line)
+
+
+def _is_row(line: Line, f: Field) -> bool:
+    """May a number without a word be that of a row, as of each class in a block of results?"""
+    return not f.tag and _ALONE.match(line.text, f.end) is None
 
 
 def _heads(line: Line, f: Field) -> bool:

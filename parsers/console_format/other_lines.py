@@ -107,7 +107,7 @@ class Words:
             self.event(running.where, event, step)
 
     def close_all(self, step: int | None) -> None:
-        self._ended(self.list.end())
+        self.configured(self.list.end())
         for rank in list(self.tracebacks):
             self.close(rank, step)
 
@@ -151,9 +151,9 @@ class Words:
 
     def listed(self, n: int, text: str, body: str) -> None:
         """Settings one below the other; their lines may be read as something else as well."""
-        self._ended(self.list.feed(n, text, body))
+        self.configured(self.list.feed(n, text, body))
 
-    def _ended(self, pairs: list[tuple[str, object, int]]) -> None:
+    def configured(self, pairs: list[tuple[str, object, int]]) -> None:
         for key, value, at in pairs:
             if at not in self.told:
                 self.rows.config(key, value, at=at)

@@ -114,9 +114,8 @@ class Reader:
             self._tear(line, n)
         near = measured.near(n) and measured.now.way != "epoch"
         quotes = _COMPLAINS.match(body) is not None or (".cc:" in text and _RUNTIME.search(text) is not None)
-        taken = (
-            [] if quotes else [measured.take(*said, torn) for said in self.counters.read(where, line, near, measured.now.step is not None)]
-        )
+        said = [] if quotes else self.counters.read(where, line, near, measured.now.step is not None, measured.now.headed)
+        taken = [measured.take(*x, torn) for x in said]
         reports = taken[-1] if taken else not quotes  # one that waits to be understood
         measured.plans.sentence(n, body)
         heads = measured.headings.line == n
@@ -131,9 +130,8 @@ class Reader:
             or (heads and event.kind == "evaluation")
         ):
             self._event(where, self._placed(event, line))
-        for key, value, at in self.retold.feed(n, body, measured.started or measured.before) if not reports else ():
-            if at not in self.words.told:
-                self.rows.config(key, value, at=at)
+        if not reports:
+            self.words.configured(self.retold.feed(n, body, measured.started or measured.before, measured.now.line))
         if (event is None or event.kind == "start") and not reports and not (measured.now.sure and EPOCH_ABOVE.match(body)):
             self.words.settings(n, text, body, measured.started, measured.dicts.header)
             if text.lstrip().startswith("***** Running training"):
@@ -187,6 +185,8 @@ class Reader:
             self.measured.put(where, step, [("skipped", count)])
         if event.kind == "scheduler" and (said := when(event.text)) is not None:
             where, self.zoneless = where._replace(time=seconds(said, "iso")), True
+        if event.kind in LAUNCH or event.kind == "resume" or event.level == "error":
+            self.words.configured(self.retold.launch(where.line, now.line))
         if event.kind in LAUNCH:
             self.measured.plans.forget()
             self.measured.shapes.forget()

@@ -1,7 +1,7 @@
 """Lines that each launch prints anew, in the same words with another number: ``optimizer AdamW lr 0.001, batch 64``, then ``..., batch 16``.
 
 Whatever such a line says in prose, what differs was set otherwise. Only lines from before the first measurement are kept, and only where one comes
-again and differs do its numbers become settings, those of the first launch at their own place.
+again at a restart and differs do its numbers become settings, those of the first launch at their own place. What a loop prints of each of its rounds is none.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ Setting = tuple[str, object, int]
 
 
 class RetoldLines:
-    """``feed`` takes each line that measures nothing."""
+    """``feed`` takes each line that measures nothing, ``launch`` is told of each line that ends a launch or begins one. ``since``: the line that
+    measured last; a line that is told again belongs to a new launch where another line says so between that one and the next."""
 
     def __init__(self) -> None:
         self._first: dict[tuple[str, ...], tuple[int, list[str]]] = {}
+        self._launch = -1  # the last line that said so
+        self._held: list[tuple[int, list[Setting]]] = []  # what lines told again before one did
 
-    def feed(self, n: int, body: str, started: bool) -> list[Setting]:
-        """The settings that line ``n`` gives another value than the line of the first launch did, and those of that line."""
+    def feed(self, n: int, body: str, started: bool, since: int) -> list[Setting]:
+        """The settings that line ``n`` gives another value than the line of the launch before did, and those of that line."""
         if len(body) > _MOST_TEXT or not any(c.isdigit() for c in body):
             return []
         words = _SEPARATED.findall(body)
@@ -42,13 +45,26 @@ class RetoldLines:
             return []
         at, before = self._first[form]
         self._first[form] = n, words
-        found: list[Setting] = []
-        for i, (old, new) in enumerate(zip(before, words, strict=True)):
-            name = _name(form[:i])
-            if form[i] == "#" and name and not _ELSEWHERE.search(old) and not _ELSEWHERE.search(new):
-                found += [(name, value_of(old.strip(_ENDS)), at), (name, value_of(new.strip(_ENDS)), n)]
-        differ = any(a[1] != b[1] for a, b in zip(found[::2], found[1::2], strict=True))
-        return found if differ else []
+        found = _both(form, before, words, at, n)
+        if self._launch > since:
+            return found
+        self._held.append((n, found))
+        return []
+
+    def launch(self, n: int, since: int) -> list[Setting]:
+        """What was told again since the last measurement."""
+        self._launch, held, self._held = n, self._held, []
+        return [x for at, found in held for x in found if at > since]
+
+
+def _both(form: tuple[str, ...], before: list[str], words: list[str], at: int, n: int) -> list[Setting]:
+    """The settings of both lines; nothing where none differs."""
+    found: list[Setting] = []
+    for i, (old, new) in enumerate(zip(before, words, strict=True)):
+        name = _name(form[:i])
+        if form[i] == "#" and name and not _ELSEWHERE.search(old) and not _ELSEWHERE.search(new):
+            found += [(name, value_of(old.strip(_ENDS)), at), (name, value_of(new.strip(_ENDS)), n)]
+    return found if any(a[1] != b[1] for a, b in zip(found[::2], found[1::2], strict=True)) else []
 
 
 def _name(before: tuple[str, ...]) -> str:

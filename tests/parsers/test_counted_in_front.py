@@ -46,6 +46,12 @@ def test_rows_of_a_table_of_jobs_count_nothing(tmp_path: Path) -> None:
     assert any("NODE_FAIL" in str(e["text"]) for e in parsers.read(tmp_path).tables["events"].to_pylist())
 
 
+def test_rows_of_each_class_below_the_heading_of_an_epoch_count_nothing(tmp_path: Path) -> None:
+    block = [f"    {i}  Both: {50 - i}.43% (  64{i}/ 1279)  Adr: {86 - i}.16% ( 110{i}/ 1279)" for i in range(5)]
+    found = steps(tmp_path, [line for e in range(1, 5) for line in (f"Epoch: {e}", f"  loss: {4 / e:.3f}", *block)])
+    assert {s for told in found.values() for s in told} <= {1, 2, 3, 4, None}
+
+
 def test_prose_that_begins_with_a_number_counts_nothing(tmp_path: Path) -> None:
     prose = [f"{n} files were read in {n / 10:.1f} s from shard {n}" for n in (1, 2, 3, 4)]
     assert {tag: found for tag, found in steps(tmp_path, [*FORMS["cells"], *prose]).items() if found[0] in (1, 2, 3, 4)} == {}
