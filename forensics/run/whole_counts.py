@@ -16,7 +16,6 @@ from parsers.tables import Run
 
 WHOLE = 2  # bound: epochs between the first and the last, by which the last is measured
 ROUND, MANY = 10, 20  # statistical: a log that is cut ends at such a count of epochs once in ten; of fewer epochs no count is odd
-SCHEDULES = (24, 36, 72)  # the 2x, 3x and 6x of detectors, in epochs: mmdetection schedule_2x.py, PaddleDetection optimizer_6x.yml
 ROUNDER = 50  # statistical: where it is open whether epochs count from 0 or 1, a log that is cut ends there once in 25
 ROUNDEST = 500  # statistical: 0, ..., 500 is one more than a round count, where a log that is cut ends once in 500
 # statistical: of a log that is cut anywhere to end at a round step, which may count from 0 or from 1; unit: of fewer steps no count is odd
@@ -57,12 +56,9 @@ def round_epochs(run: Run) -> Finish | None:
         count = next((n for n in (last, last + 1) if n % ROUNDER == 0), 0)
     elif first == 0 and last % ROUNDEST == 0:
         count = last
-    if count < MANY or (count % ROUND and count not in SCHEDULES):
+    if count < MANY or count % ROUND:
         return None
-    return Finish(
-        f"its {count} epochs are {'a round number' if count % ROUND == 0 else 'a usual schedule'}, and the last one is as long as those before it",
-        how="guess",
-    )
+    return Finish(f"its {count} epochs are a round number, and the last one is as long as those before it", how="guess")
 
 
 def _whole_epochs(run: Run) -> tuple[int, int] | None:

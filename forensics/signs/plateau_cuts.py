@@ -31,10 +31,8 @@ def rate_cut_while_improving(s: Symptoms) -> Sign:
         return absent(f"{told}; in the first {EARLY:.0%} of the run the rate does not come below {GONE:.0%} of its peak.")
     for m in watched:
         if all(_best(m, cut) for cut in cuts[:FIRST]):
-            text = f"{told}; the first of them come where {m.tag} is at its best so far (steps {cuts[0]} and {cuts[1]})"
-            return seen(
-                f"{text}. From step {step[low[0]]} on the rate is {x[low[0]]:.2g}.", where=rate.place(s.run, int(low[0])), first=cuts[0]
-            )
+            text = f"The scheduler that watches an evaluation cuts the rate where {m.tag} is at its best so far (steps {cuts[0]} and {cuts[1]})"
+            return seen(f"{text}, and to {x[low[0]]:.2g} by step {step[low[0]]}.", where=rate.place(s.run, int(low[0])), first=cuts[0])
     return absent(f"{told}, and evaluations were better before.")
 
 
