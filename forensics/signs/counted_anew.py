@@ -27,8 +27,7 @@ def epochs_count_anew(s: Symptoms) -> Sign:
     epoch = series(s.run, "epoch")
     if epoch is None:
         return cannot_tell("no epochs were logged.")
-    rows = np.flatnonzero(epoch.usable)
-    rows = rows[np.argsort(epoch.step[rows], kind="stable")]
+    rows = _in_order(epoch)
     number, step = np.floor(epoch.value[rows]), epoch.step[rows]
     back = np.flatnonzero(np.diff(number) < 0) + 1
     if not len(back):
@@ -57,7 +56,8 @@ def samples_count_anew(s: Symptoms) -> Sign:
     resumed = [e["step"] for e in endings.events(s.run, "resume") if e["step"] is not None]
     if len(s.run.attempts) < 2 and not resumed:
         return does_not_arise("the run was not restarted.")
-    counts = [c for name in names(s.run, LEAST) if (c := series(s.run, name)) is not None and _counts(c)]
+    places = [name for name in names(s.run, LEAST) if _PLACE.search(words(name)) and not _OTHER.search(words(name))]
+    counts = [c for name in places if (c := series(s.run, name)) is not None and _counts(c)]
     for c in counts:
         rows = _in_order(c)
         step, x, attempt = c.step[rows], c.value[rows], c.attempt[rows]
@@ -75,10 +75,8 @@ def samples_count_anew(s: Symptoms) -> Sign:
 
 
 def _counts(c: Series) -> bool:
-    """Whether a metric is called after a place in the data, and rises in whole numbers but for a few falls."""
-    text, x = words(c.tag), c.value[_in_order(c)]
-    if _PLACE.search(text) is None or _OTHER.search(text) is not None:
-        return False
+    """Whether a metric rises in whole numbers but for a few falls."""
+    x = c.value[_in_order(c)]
     return len(x) >= LEAST and bool((x == np.floor(x)).all() and x.min() >= 0 and np.mean(np.diff(x) > 0) >= RISES)
 
 

@@ -33,14 +33,14 @@ def evaluation_size_changed(s: Symptoms) -> Sign:
         return cannot_tell("the log does not say how many samples the evaluations take.")
     for count, step, n, known in counted:
         at = _changes_once(n)
-        if at is not None and (known or _evaluation_moves(s.run, int(step[at - 1]), int(step[at]))):
-            text = f"By {count.tag} evaluations take {n[at - 1]:.0f} samples up to step {step[at - 1]}, and {n[at]:.0f} from step {step[at]} on"
-            return seen(
-                f"{text}.",
-                where=count.place(s.run, int(np.flatnonzero(count.step == step[at])[0])),
-                first=int(step[at]),
-                last=int(step[-1]),
-            )
+        moves = "" if at is None or known else _evaluation_moves(s.run, int(step[at - 1]), int(step[at]))
+        if at is None or not (known or moves):
+            continue
+        text = f"By {count.tag} evaluations take {n[at - 1]:.0f} samples up to step {step[at - 1]}, and {n[at]:.0f} from step {step[at]} on"
+        if not known:
+            text = f"{count.tag} goes from {n[at - 1]:.0f} to {n[at]:.0f} at step {step[at]}, where {moves} takes by far its largest step"
+        place = count.place(s.run, int(np.flatnonzero(count.step == step[at])[0]))
+        return seen(f"{text}.", where=place, first=int(step[at]), last=int(step[-1]))
     count, step, n, known = max(counted, key=lambda c: c[3])
     if not known:
         return cannot_tell("the log does not say how many samples the evaluations take.")
@@ -72,8 +72,8 @@ def _counts_something(tag: str) -> bool:
     return len(words) == 2 and words[0] in {"n", "num"} and not words[1].isdigit()
 
 
-def _evaluation_moves(run: Run, before: int, at: int) -> bool:
-    """Whether the evaluation takes its largest step there, by far: it is of what was counted."""
+def _evaluation_moves(run: Run, before: int, at: int) -> str:
+    """The evaluation that takes its largest step there, by far: it is of what was counted. Else ""."""
     for name in ("loss.eval", "acc.eval", "score.eval"):
         s = series(run, name)
         if s is None or s.usable.sum() < 2 * LASTS:
@@ -83,8 +83,8 @@ def _evaluation_moves(run: Run, before: int, at: int) -> bool:
         late = np.flatnonzero(step[:-1] >= step[len(step) // 4])  # an evaluation moves fast at first
         others = np.abs(np.diff(x))[np.setdiff1d(late, there)]
         if len(there) == 1 and len(others) >= LASTS and abs(x[there[0] + 1] - x[there[0]]) > TIMES * float(others.max()):
-            return True
-    return False
+            return s.tag
+    return ""
 
 
 def _counts_evaluated(tag: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from forensics.run.class_hits import class_hits, class_overlaps
+from forensics.run.evaluations import shares
 from forensics.run.metrics_in_words import probability, worded
 from forensics.run.series import Floats, Series, series
 from forensics.signs.held_out_level import ALIKE
@@ -46,7 +47,7 @@ def one_class_gets_all(s: Symptoms) -> Sign:
         return absent(text)
     found = [p for p in worded(s.run, _FOUND) if p.usable.sum() >= ALIKE]
     right = next((a for a in (series(s.run, "acc.eval"), series(s.run, "acc.train")) if a is not None and a.usable.sum() >= ALIKE), None)
-    if found and right is not None and not any((p.value[p.usable] > 0).any() for p in found) and _late(right).min() > MOST_ARE:
+    if found and right is not None and not any((p.value[p.usable] > 0).any() for p in found) and shares(_late(right)).min() > MOST_ARE:
         text = f"{found[0].tag} is 0 in all {int(found[0].usable.sum())} values, and {right.tag} {_late(right)[-1]:.3g}: no answer is positive."
         return seen(text, where=found[0].place(s.run, 0), first=int(found[0].step[0]), last=int(found[0].step[-1]))
     for of in [*groups, *overlaps]:
