@@ -16,10 +16,8 @@ from parsers.records import vocabulary
 _PROOF = 3  # lines that rise: of unrelated numbers every second pair does, and every sixth triple
 _MOST_KINDS = 1000  # kinds of lines that are watched at a time (a bound)
 _BEFORE = {"time", "rank", "epoch", "epochs"}
-_MEASURED, _NAMED = (
-    {"metric", "epoch", "epochs", "time", "rank"},
-    2,
-)  # what such a line holds; names that no prose has behind its first number
+_MEASURED = {"metric", "epoch", "epochs", "time", "rank"}  # what such a line holds
+_NAMED = 2  # names that no prose has behind its first number
 # What stands behind a number that begins a line and counts: "50: loss 0.4", "50  train 0.4  test 0.5".
 _ALONE = lazy_re(
     r"\s?[:|)]\s|\t|(?:\s{1,8}+(?!(?i:nan|inf)\b)[A-Za-z_][\w@/.]{0,40}+(?:[:=] {0,8}+|\s{1,8}+)[-+.\w%]{1,30}+,?+){1,40}+\s{0,200}+$"
@@ -106,10 +104,12 @@ def _heads(line: Line, f: Field) -> bool:
     if _ALONE.match(line.text, f.end) is not None:
         return True
     behind = [other for other in line.fields if other.start > f.start and other.role != "skip"]
-    first = line.text[f.end : behind[0].start] if behind else ""
     if not line.explicit and not any("." in line.text[other.start : other.end] for other in behind):
         return False  # rows of whole numbers are a table: jobs, files, sizes
-    return len(behind) >= _NAMED and first[:1] == " " and all(other.role in _MEASURED for other in behind) and _names(first, behind[0].tag)
+    if len(behind) < _NAMED or any(other.role not in _MEASURED for other in behind):
+        return False
+    between = line.text[f.end : behind[0].start]
+    return between[:1] == " " and _names(between, behind[0].tag)
 
 
 def _behind_seconds(line: Line, i: int | None) -> int | None:
