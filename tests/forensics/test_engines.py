@@ -356,4 +356,4 @@ def test_what_is_out_of_reach_of_a_worker_is_tried_again(tmp_path: Path) -> None
     assert "none of its files" in before[0] and before[1] is None and "some of its files are out of reach" in before[2]
     rows = audits.audit([str(root)], out, DRAWN, audits.Options(resume=True, jobs=2))["rows"]
     assert [r["error"] for r in rows] == [None] * 3
-    assert rows == audits.audit([str(root)], str(tmp_path / "whole"), DRAWN, audits.Options(jobs=2))["rows"]
+    assert list(rows) == list(audits.audit([str(root)], str(tmp_path / "whole"), DRAWN, audits.Options(jobs=2))["rows"])

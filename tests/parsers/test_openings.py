@@ -189,13 +189,6 @@ def test_a_row_that_validates_is_an_epoch(tmp_path: Path, rows: int, guess: bool
     assert (how_it_ended.ending(run).kind == "finished") == guess
 
 
-@pytest.mark.parametrize(("epochs", "guess"), [(72, True), (66, False)])
-def test_a_usual_schedule_of_detectors_is_a_whole_one(tmp_path: Path, epochs: int, guess: bool) -> None:
-    lines = "".join(f"Epoch: [{e}] [{i:3}/464] loss: {1 / (e + i / 464 + 1):.4f}\n" for e in range(epochs) for i in (0, 200, 400))
-    (run,) = one(tmp_path, lines)
-    assert (how_it_ended.ending(run).kind == "finished") == guess
-
-
 @pytest.mark.parametrize(
     ("rates", "digit"),
     [
