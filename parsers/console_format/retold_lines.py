@@ -28,18 +28,26 @@ class RetoldLines:
 
     def __init__(self) -> None:
         self._first: dict[tuple[str, ...], tuple[int, list[str]]] = {}
+        self._begin: set[str] = set()  # their first words: most lines begin otherwise
         self._launch = -1  # the last line that said so
         self._held: list[tuple[int, list[Setting]]] = []  # what lines told again before one did
 
     def feed(self, n: int, body: str, started: bool, since: int) -> list[Setting]:
         """The settings that line ``n`` gives another value than the line of the launch before did, and those of that line."""
-        if len(body) > _MOST_TEXT or not any(c.isdigit() for c in body):
+        begins = _SEPARATED.search(body)
+        if (
+            begins is None
+            or len(body) > _MOST_TEXT
+            or (started and _form(begins[0]) not in self._begin)
+            or not any(c.isdigit() for c in body)
+        ):
             return []
         words = _SEPARATED.findall(body)
-        form = tuple(("" if w[0] == "(" else "#") if any(c.isdigit() for c in w) else w for w in words)  # "charset (12): 0123"
+        form = tuple(map(_form, words))
         if not started:
             if len(self._first) < _MOST_LINES:
                 self._first[form] = n, words
+                self._begin.add(form[0])
             return []
         if form not in self._first or self._first[form][1] == words:
             return []
@@ -48,6 +56,8 @@ class RetoldLines:
         found = _both(form, before, words, at, n)
         if self._launch > since:
             return found
+        if self._held and self._held[-1][0] <= since:  # what was measured since then belongs to the launch before
+            self._held.clear()
         self._held.append((n, found))
         return []
 
@@ -55,6 +65,11 @@ class RetoldLines:
         """What was told again since the last measurement."""
         self._launch, held, self._held = n, self._held, []
         return [x for at, found in held for x in found if at > since]
+
+
+def _form(word: str) -> str:
+    """A word as all launches print it; a number in brackets names none (``charset (12): 0123``)."""
+    return ("" if word[0] == "(" else "#") if any(c.isdigit() for c in word) else word
 
 
 def _both(form: tuple[str, ...], before: list[str], words: list[str], at: int, n: int) -> list[Setting]:
