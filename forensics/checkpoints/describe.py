@@ -89,7 +89,10 @@ def measure(c: Checkpoint, *, progress: Progress | None = None, only: Callable[[
             c.contents.gap(f"{t.name[:80]}: more bytes are claimed than the file has, the rest is not read", t.at, t.source)
             break
         same[place, t.dtype] = [t]
-    known = together(ts[0] for ts in same.values())
+    try:
+        known = together(ts[0] for ts in same.values())
+    except Exception:  # the one that breaks is met again below, alone
+        known = {}
     for t, *others in same.values():
         if progress:
             progress(f"{c.path.name}: {t.name}", done, claimed)
@@ -99,6 +102,9 @@ def measure(c: Checkpoint, *, progress: Progress | None = None, only: Callable[[
         except (Unreadable, ValueError, OSError) as e:
             c.contents.gap(f"{t.name[:80]}: {e}", t.at, t.source)
             c.contents.complete = False
+            continue
+        except Exception as e:  # a fault of ours: the tensor costs only itself, and the file is not called incomplete
+            c.contents.gap(f"{t.name[:80]}: its statistics failed: {type(e).__name__}: {e}"[:300], t.at, t.source)
             continue
         c.stats |= {x.name: s for x in (t, *others)}
 

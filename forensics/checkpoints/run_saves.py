@@ -163,7 +163,11 @@ def _open(run: Run) -> tuple[list[Checkpoint], dict[Path, str]]:
             continue
         whole = [paths[0], *paths[0].parents][sources[0].count("/") - home.count("/")]
         shown[whole] = home
-        contents = folder.join(whole, paths, outlines.reader(read_file, partial))
+        try:
+            contents = folder.join(whole, paths, outlines.reader(read_file, partial))
+        except Exception as e:  # one checkpoint costs only itself
+            run.gaps.append(Gap("byte 0", secrets.mask_text(f"its contents: {type(e).__name__}: {e}")[:300], None, sources[0]))
+            continue
         for g in contents.gaps:
             if not contents.tensors and not contents.values and "missing" not in g.what and all(x.path != sources[0] for x in run.gaps):
                 run.gaps.append(Gap(g.at, f"its contents: {secrets.mask_text(g.what)}"[:300], None, sources[0]))

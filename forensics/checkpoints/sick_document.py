@@ -14,7 +14,7 @@ from forensics.checkpoints import folder_facts as facts
 from forensics.checkpoints import sick_values as sick
 from forensics.checkpoints.between_saves import between
 from forensics.checkpoints.describe import Checkpoint, Progress, compare, read
-from forensics.checkpoints.looks import Found
+from forensics.checkpoints.looks import Found, finding
 from forensics.checkpoints.matrix_copies import copies
 from forensics.checkpoints.rank_copies import ranks
 from parsers import secrets
@@ -33,8 +33,14 @@ _LOOKS = (
 
 
 def findings(c: Checkpoint) -> list[Found]:
-    """Everything that is sick in one checkpoint, the gravest first."""
-    return gravest([f for look in _LOOKS for f in look(c)])
+    """Everything that is sick in one checkpoint, the gravest first. A look that breaks costs only itself, and says so."""
+    found: list[Found] = []
+    for look in _LOOKS:
+        try:
+            found += look(c)
+        except Exception as e:
+            found.append(finding("look_failed", "info", f"The look for {look.__name__} failed: {type(e).__name__}: {e}"[:300]))
+    return gravest(found)
 
 
 def gravest(found: Iterable[Found]) -> list[Found]:

@@ -359,6 +359,27 @@ def test_the_section_of_the_case_and_of_the_page(tmp_path: Path) -> None:
     assert 'id="checkpoints"' in page and "## Checkpoints" in text and "broken values" in text
 
 
+@pytest.mark.parametrize("room", ["describe.streamed", "run_saves.folder.join", "sick_document._LOOKS"])
+def test_what_breaks_on_a_checkpoint_costs_only_itself(room: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        raise ZeroDivisionError("planted")
+
+    model, optimizer, _ = make()
+    log(tmp_path, range(1, 101))
+    save(tmp_path / "step_100.pt", 100, model, optimizer)
+    monkeypatch.setattr(f"forensics.checkpoints.{room}", (broken,) if room.endswith("_LOOKS") else broken)
+    case = analyzed(tmp_path)
+    section = case["run"]["checkpoints"] or {"rows": [], "findings": []}
+    assert all(r["complete"] is not False for r in section["rows"])
+    told = [g["what"] for g in case["gaps"]] + [f["title"] for f in section["findings"]]
+    told += [g["what"] for g in describe_gaps(tmp_path / "step_100.pt")] if room == "describe.streamed" else []
+    assert any("ZeroDivisionError: planted" in t for t in told)
+
+
+def describe_gaps(path: Path) -> list[dict[str, Any]]:
+    return json.loads(CliRunner().invoke(main, ["checkpoint", str(path), "--json"]).output)["gaps"]
+
+
 def test_logs_alone_open_no_checkpoint(tmp_path: Path) -> None:
     log(tmp_path, range(1, 101))
     run = analyzed(tmp_path)["run"]
