@@ -159,7 +159,8 @@ def _said(run: Run) -> Iterator[Finding]:
     if lines:
         first = lines[0]
         shown = evidence.text("what the log says", [e["text"] for e in lines[:5]], run.where(first["source"], first["at"]))
-        title = f"Logged {'once' if len(lines) == 1 else f'{len(lines)} times'}: {quoted(first['text'])}"
+        told = "A line tells" if len(lines) == 1 else f"{len(lines)} lines tell"
+        title = f"{told} of values that are not finite: {quoted(first['text'])}"
         step, times = first["step"], (first["time"], lines[-1]["time"])
         facts = Facts("", step, len(lines), None, said=True)
         # of a tracker that writes another number in its place: some metric was none, which one it does not say
