@@ -1,5 +1,6 @@
 """The runs of one place, each judged by itself and put in order: the worst first, of equals the one that ran last by its own clock.
 A launch that died or came to nothing goes behind those of the same log where a later one went further: what was wrong there was mended.
+What says nothing and logged one step at most goes behind what trained.
 
 A run that fails to be judged costs itself a line that says so, nothing more.
 """
@@ -35,7 +36,9 @@ def judged(runs: Sequence[Run], tick: Tick | None = None) -> list[tuple[Run, Lin
         if better is not None:
             better[0].cache.clear()
     found.sort(key=lambda pair: _counted(pair[0].id), reverse=True)  # where the clocks don't tell: the same each time
-    return sorted(found, key=lambda pair: (_outlived(pair[0], pair[1], found), _rank(*pair)))
+    idle = {id(run) for run, said in found if said["verdict"] == "inconclusive" and reach.distinct(run) < 2}
+    idle = idle if len(idle) < len(found) else set()
+    return sorted(found, key=lambda pair: (_outlived(pair[0], pair[1], found) or id(pair[0]) in idle, _rank(*pair)))
 
 
 def _outlived(run: Run, said: Line, found: Sequence[tuple[Run, Line]]) -> bool:

@@ -147,6 +147,14 @@ def test_a_launch_that_died_before_a_longer_one_of_its_log_is_no_news(tmp_path: 
     assert (worse.launch, [s["status"] for s in worse.siblings]) == ((2, 2), ["unknown"])
 
 
+def test_what_came_to_no_step_goes_behind_what_trained(tmp_path: Path) -> None:
+    jsonl(tmp_path / "trained", rows(1))
+    (tmp_path / "idle").mkdir()
+    (tmp_path / "idle" / "train.log").write_text("Starting training\nresumed from step 300\nlr 0.001\nTraining finished\n")
+    case = forensics.analyze(str(tmp_path)).to_json()
+    assert (case["run"]["id"], [(s["id"], s["verdict"]) for s in case["run"]["siblings"]]) == ("trained", [("idle", "inconclusive")])
+
+
 def test_a_run_that_fails_to_be_judged_costs_itself_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     judge = pipeline.judge
 
