@@ -148,11 +148,18 @@ def test_a_launch_that_died_before_a_longer_one_of_its_log_is_no_news(tmp_path: 
 
 
 def test_what_came_to_no_step_goes_behind_what_trained(tmp_path: Path) -> None:
-    jsonl(tmp_path / "trained", rows(1))
-    (tmp_path / "idle").mkdir()
-    (tmp_path / "idle" / "train.log").write_text("Starting training\nresumed from step 300\nlr 0.001\nTraining finished\n")
-    case = forensics.analyze(str(tmp_path)).to_json()
-    assert (case["run"]["id"], [(s["id"], s["verdict"]) for s in case["run"]["siblings"]]) == ("trained", [("idle", "inconclusive")])
+    from forensics.many_runs import worst_first
+
+    jsonl(tmp_path / "trained", rows(1, clock=1.7e9))
+    jsonl(tmp_path / "short", rows(2, clock=1.7e9, steps=3))
+    jsonl(tmp_path / "idle", rows(3, clock=1.8e9, steps=1))
+    runs = {name: forensics.read(str(tmp_path / name)) for name in ("trained", "short", "idle")}
+    trained, short, idle = runs.values()
+    assert [(r is trained, line["verdict"]) for r, line in worst_first.judged([idle, trained])] == [
+        (True, "healthy"),
+        (False, "inconclusive"),
+    ]
+    assert [r is short for r, _ in worst_first.judged([trained, short])] == [True, False], "three steps are a training too short to judge"
 
 
 def test_a_run_that_fails_to_be_judged_costs_itself_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
