@@ -71,7 +71,8 @@ def objective(tag: str, folder: str = "") -> Objective | None:
     if core in _OF_RETURNS and not EVAL.search(text):  # "ic" alone is the term of an initial condition
         return None
     rank, kind = _known()[core]
-    searched = core in data()["objective"]["ranking"] and not TRAIN.search(text)
+    # BasicSR and Ultralytics log losses of the training under their names, and what held-out data gave under metrics/
+    searched = (core in data()["objective"]["ranking"] or tag.startswith("metrics/")) and not TRAIN.search(text)
     side = "eval" if searched else split(text, folder)
     return Objective(rank, side, kind.endswith("rises"), kind.startswith("whole"), core)
 

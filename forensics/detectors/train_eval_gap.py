@@ -11,7 +11,8 @@ How it decides
     at least 0.7, 2.4 sigma from what chance gives), which is at least three evaluations back, and the
     training loss fell meanwhile. The noise is that of the evaluations after the lowest, where they are enough: the steep
     way down says nothing about it. Where as many held-out answers are right in the end as when the loss was lowest, and it is not
-    half as high again, it is for information: only the certainty of wrong answers grew.
+    half as high again, it is for information: only the certainty of wrong answers grew. So it is, whatever the training loss does, where an evaluation
+    ends 2 % worse than its best and the noise does not explain it (10 % with fewer than five): the best one tells which checkpoint to keep.
 
 Cannot tell
     With fewer than five evaluations, or where neither an evaluation loss nor a score of held-out data was logged.
@@ -40,7 +41,7 @@ from forensics.run.series import Series, series
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
-NEEDS = ["loss.train|loss.aux"]
+NEEDS: list[str] = []
 INPUTS = ["loss.eval"]
 LEAST_EVALS = 5  # statistical: the fewest that can climb by more than CHANCE; measured: with 7 three of 13 faulty runs are lost
 RISE = 0.05  # measured: at 0.07 one of 13 faulty runs is lost, at 0.035 no healthy one fires (docs/thresholds.md)
@@ -54,6 +55,11 @@ TAU = 0.7  # of Kendall's tau: 85 of 100 pairs rise; measured: docs/thresholds.m
 CHANCE = 2.4
 NOISY = 5  # statistical: second differences; the median of five is off by a factor of two once in ten times
 FEW = 16  # statistical: among fewer evaluations a step and a trend move the median change, so that the largest one stands for noise
+PAST, PAST_OF_FEW, TWICE = (
+    0.02,
+    0.1,
+    2.0,
+)  # units of what is told for information: the third digit of a loss; bound: noise does it once in twenty
 LATE, PAIRED = 0.8, 64  # told with the finding, decides none; bound: 2016 pairs, each looked at
 
 
@@ -70,11 +76,47 @@ class Facts(BaseFacts):
     late: bool  # much was learnt by the first evaluation
 
 
+@dataclass(frozen=True)
+class PastBest(BaseFacts):
+    """An evaluation that ends worse than it was, for information."""
+
+    best_step: int
+    best: float
+    final: float
+
+
 def detect(run: Run) -> Iterator[Finding]:
-    pairs = _pairs(run)
-    found = [gap for held, train in pairs if (gap := _gap(run, held, train)) is not None]
-    if len(found) == len(pairs):
+    judged = held_out(run)
+    past = _past_best(run, judged) if judged is not None else None
+    try:
+        pairs = _pairs(run)
+        found = [gap for held, train in pairs if (gap := _gap(run, held, train)) is not None]
+    except CannotTell:
+        if past is None:
+            raise
+        pairs, found = [], []
+    if found and len(found) == len(pairs):
         yield found[0]
+    elif past is not None:
+        yield past
+
+
+def _past_best(run: Run, held: Series) -> Finding[PastBest] | None:
+    keep = surviving(held)
+    x, step = held.value[keep], held.step[keep]
+    if len(x) < BACK or (best := int(np.argmin(x))) > len(x) - BACK:
+        return None
+    few = len(x) < LEAST_EVALS
+    rise, lowest = median(x[best + 1 :][-BACK:]) - float(x[best]), abs(float(x[best]))
+    beyond = few or rise >= TWICE * _noise(x, best) or _climbs(x[best:])
+    if not beyond or rise < max(POINT if held.rises else 0, (PAST_OF_FEW if few else PAST) * lowest):
+        return None
+    facts = PastBest(int(step[best]), held.logged(x[best]), held.logged(x[-1]))
+    name, word = ("Evaluation loss", "lowest") if held.name == "loss.eval" else (held.tag, "highest" if held.rises else "lowest")
+    title = f"{name} is {word} at step {facts.best_step} ({facts.best:.4g}) and ends at {facts.final:.4g}"
+    logged = replace(held, value=-held.value) if held.rises else held
+    shown = evidence.window(logged, int(step[0]), int(step[-1]), title=held.tag, margin=0, where=held.place(run, keep[best]))
+    return evidence.on_rows(logged, (keep[best], keep[-1]), facts, title, "info", shown)
 
 
 def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:

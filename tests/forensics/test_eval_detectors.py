@@ -119,7 +119,8 @@ def test_a_steep_first_fall_does_not_hide_what_is_lost_again(last: float, fires:
     """The evaluation begins at 174, is best at 15 and ends half as high again: a twentieth of all it had gained. Or a little above its best."""
     up = every(10, lambda i: 15 + (last - 15) * (i - 100) / 400 if i > 100 else 15 + 159 * math.exp(-i / 12))
     rows = [{"step": i, "loss": 240 * math.exp(-i / 90), "val_loss": up(i)} for i in range(1, 501)]  # type: ignore[operator]
-    found = list(train_eval_gap.detect(read(make(tmp_path, [{k: v for k, v in r.items() if v is not None} for r in rows]))))
+    run = read(make(tmp_path, [{k: v for k, v in r.items() if v is not None} for r in rows]))
+    found = [f for f in train_eval_gap.detect(run) if isinstance(f.facts, train_eval_gap.Facts)]
     assert bool(found) == fires
 
 
@@ -242,3 +243,32 @@ def test_a_term_of_both_where_no_whole_was_logged(more: dict[str, Callable[[int]
     except CannotTell:
         found = []
     assert [f.title.partition(" is ")[0] for f in found] == ["val_cls"] * fires
+
+
+@pytest.mark.parametrize(
+    ("tag", "value", "told"),
+    [
+        ("val_loss", lambda i: 2 - i / 300 if i < 200 else 1.333 + (i - 200) / 6000, "Evaluation loss is lowest at step 200"),
+        ("metrics/psnr", lambda i: 20 + i / 25 if i < 200 else 28 - (i - 200) / 400, "metrics/psnr is highest at step 200"),
+        ("val_loss", lambda i: 2 - i / 300 if i < 200 else 1.333 + (i - 200) / 30000, None),  # 1 %
+        ("metrics/train_psnr", lambda i: 20 + i / 25 if i < 200 else 28 - (i - 200) / 200, None),
+        ("val_loss", lambda i: 1.5 + scatter(i), None),
+    ],
+)
+def test_an_evaluation_past_its_best_is_told(tag: str, value: Callable[[int], float], told: str | None, tmp_path: Path) -> None:
+    run = read(write(tmp_path / "r", 600, loss=lambda i: 2 - 1e-9 * i, **{tag: every(50, value)}))
+    try:
+        found = [f for f in train_eval_gap.detect(run) if isinstance(f.facts, train_eval_gap.PastBest)]
+    except CannotTell:
+        found = []
+    assert [(f.severity, f.title.startswith(told or "")) for f in found] == ([("info", True)] if told else [])
+
+
+def test_of_three_evaluations_a_tenth_is_told(tmp_path: Path) -> None:
+    for name, last, fires in (("a", 0.443, True), ("b", 0.33, False)):
+        rows = [{"step": i, "loss": 0.5 - i / 10, "val_loss": v} for i, v in enumerate((0.318, 0.32, last))]
+        try:
+            found = list(train_eval_gap.detect(read(make(tmp_path / name, rows))))
+        except CannotTell:
+            found = []
+        assert bool(found) == fires
