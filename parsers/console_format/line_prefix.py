@@ -52,6 +52,7 @@ _PREFIX = lazy_re(
     r"|(?P<name>__main__|root|(?!\S*(?:Error|Exception|Interrupt|Exit|Failed|Expired)\b)[A-Za-z_]+(?:\.[A-Za-z_]\w*)+"
     r"|mm\w+|nanotron)(?= *[-:|])"
     r"|(?P<func>\[[A-Za-z_][\w.]{0,60}:(?:<[A-Za-z_]\w{0,60}>|[A-Za-z_]\w{0,60})(?::\d{1,6})?\])(?=\s)"  # logging's [%(name)s:%(funcName)s]
+    rf"|[A-Za-z_][\w.]{{0,60}}: \[ {{0,8}}{_LEVEL}\](?= - )"  # timm's %(name)20s: [%(levelname)8s] - %(message)s
     rf"|[A-Za-z_][^\s\[\]]*(?= - {_LEVEL} - )"  # logging's %(name)s - %(levelname)s - %(message)s
     rf"|-?[A-Za-z_][\w.]*-{_LEVEL}-(?:[A-Za-z_]\w*:)?"  # the same without blanks
     r"|(?:[-|:]|>>)(?=\s))"

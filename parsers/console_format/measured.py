@@ -10,6 +10,7 @@ from parsers.console_format.blocks import Block
 from parsers.console_format.dicts import NOTE, Dicts, Waiting, with_epoch
 from parsers.console_format.event_lines import Event, missing_loss
 from parsers.console_format.grammars import STRONG, epoch_beside, is_measured, only_place, sets_dict, sets_length, stands_alone, tells_epoch
+from parsers.console_format.line_labels import of_pass
 from parsers.console_format.line_prefix import Line, Where, whole
 from parsers.console_format.line_shapes import Row, Shape, Shapes, has_loss, lacks_loss, of_megatron
 from parsers.console_format.line_steps import Steps, within_epochs
@@ -214,7 +215,9 @@ class Measured:
         if near and not strong and not line.mode and not told:
             self.now.line = n
             self.shapes.learn(line, {})
-        self.put(where, step, of_phase(line.mode or phase, metrics))
+        self.put(
+            where, step, of_phase(line.mode or phase, metrics), (line.mode, step) if of_pass(line) else None
+        )  # replaces the line before
         self.now.ways |= {self.now.way} if step is not None else set()
         return True
 

@@ -147,3 +147,22 @@ def test_a_printed_program_measures_nothing(tmp_path: Path) -> None:
         + "step 1 loss 2.0\n"
     )
     assert "Cost" not in parsers.read(tmp_path).tables["metrics"]["tag"].to_pylist()
+
+
+def test_an_evaluation_that_counts_its_batches_stands_where_training_stands(tmp_path: Path) -> None:
+    """timm's log file: the name of the logger in twenty columns, batches of an evaluation in brackets, means in brackets behind the values."""
+    front, lines = "2026-03-02 08:00:0{},770 -                train: [    INFO] - ", list[str]()
+    for epoch in range(2):
+        lines += [f"{front}Train: {epoch} [  49/50 (100%)]  Loss: {2.5 - epoch} ({2.75 - epoch})  LR: 1.0e-01"]
+        lines += [
+            f"{front}Test: [  {i}/19]  Time: 0.005  Loss:   {2.9 - epoch} ( {2.6 - epoch + i / 100})  Acc@1:  12.0 ( {15.5 + i})"
+            for i in (0, 19)
+        ]
+    run = read(tmp_path, "".join(line.format(i) + "\n" for i, line in enumerate(lines)))
+    rows = run.tables["metrics"].to_pylist()
+    found = {
+        name: [(r["step"], round(r["value"], 3)) for r in rows if r["name"] == name] for name in ("loss.eval", "acc.eval", "loss.train")
+    }
+    assert found["loss.eval"] == [(49, 2.79), (99, 1.79)], "the mean of the whole pass"
+    assert found["acc.eval"] == [(49, 34.5), (99, 34.5)]
+    assert found["loss.train"] == [(49, 2.5), (99, 1.5)], "of training the value"
