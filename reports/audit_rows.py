@@ -17,6 +17,7 @@ from markupsafe import Markup, escape
 from reports import text_format
 
 ROOM = 4_600_000  # bytes of rows; beyond it healthy runs lose their curves, then all that are left
+LEAST = 0.01  # GPU-hours that are shown as a number
 STEP, TOP = 3, 16  # of the small curve: pixels from point to point, height
 OPEN = "unknown"  # the id of what is no cause on our list
 RANK = {"unhealthy": 0, "inconclusive": 1, "healthy": 2}
@@ -67,9 +68,11 @@ def _hours(key: str) -> Callable[[Row, Titles], Any]:
     return lambda r, _: hours(r[key]) if r.get(key) else None
 
 
-def hours(x: float) -> str:
-    """GPU-hours: whole ones where there are many."""
-    return text_format.number(round(x, 0 if x >= 100 else 1 if x >= 10 else 2))
+def hours(x: float | None) -> str:
+    """GPU-hours: whole ones where there are many; nothing where they are not known, and what is there is never 0."""
+    if x is None:
+        return ""
+    return f"<{LEAST}" if 0 < x < LEAST else text_format.number(round(x, 0 if x >= 100 else 1 if x >= 10 else 2))
 
 
 def _lost_to(r: Row, _: Titles) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 from reports import text_format
 from reports.audit_rows import LOSSES, ended, hours
 
-DIED = ("crashed", "hung", "stopped")  # the statuses that the first tile counts
+DIED = ("crashed", "hung", "stopped")  # the statuses that the second tile counts
+STATUS = {"stopped": "were stopped"}  # in a sentence
 Audit = dict[str, Any]
 
 
@@ -70,10 +71,15 @@ def _merged(pairs: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
 
 def _lost(costs: Audit, runs: int) -> Tile:
     """How many hours were lost, of how many; or why nobody knows."""
-    total = Entry(hours(costs["lost_gpu_hours"]) if costs["known"] else "unknown", "", "GPU-hours lost")
-    known = f"of {hours(costs['gpu_hours'])}, known for {costs['known']} of {text_format.plural(runs, 'run')}" if costs["known"] else ""
+    total = Entry(hours(costs["lost_gpu_hours"]) if costs["known"] else "not known", "", "GPU-hours lost")
     entries = [_entry(hours(e["lost_gpu_hours"]), LOSSES[e["value"]], "lost to") for e in costs["by_loss"]]
-    return Tile("GPU-hours lost, by kind of loss", total, known or missing(costs), entries)
+    known = f"of {hours(costs['gpu_hours'])}; {_known_for(costs, runs)}" if costs["known"] else missing(costs)
+    return Tile("GPU-hours lost, by kind of loss", total, known, entries)
+
+
+def _known_for(costs: Audit, runs: int) -> str:
+    """What is not known is not nothing."""
+    return f"known for {'all' if costs['known'] == runs else costs['known']} of {text_format.plural(runs, 'run')}"
 
 
 def missing(costs: Audit) -> str:
@@ -82,15 +88,19 @@ def missing(costs: Audit) -> str:
 
 
 def headline(audit: Audit) -> str:
-    """One sentence with the counts."""
+    """One sentence with the counts: how many went wrong, and how many of these died; then the others."""
     v = audit["verdicts"]
     said = f"{v['unhealthy']} of {text_format.plural(audit['runs'], 'run')} went wrong"
-    rest = [f"{n} {status}" for status, n in audit.get("endings", {}).items()]
+    died = Counter(r["status"] for r in audit["rows"] if r["verdict"] == "unhealthy" and r["status"] in DIED)
+    ended = text_format.joined([f"{died[s]} {STATUS.get(s, s)}" for s in DIED if died[s]])
+    rest = [f"{said}, of which {ended}" if ended else said]
     open_ = v["inconclusive"] - len(audit["failed"])  # a run that could not be analyzed has that verdict, too
     rest += [f"{open_} cannot be judged"] if open_ > 0 else []
     rest += [f"{len(audit['failed'])} could not be analyzed"] if audit["failed"] else []
-    lost = audit["costs"]["lost_gpu_hours"]
-    rest += [f"{hours(lost)} GPU-hours lost"] if lost else []
-    shared = len(audit["shared_batches"])
+    costs, shared = audit["costs"], len(audit["shared_batches"])
+    if costs["known"]:
+        rest.append(
+            f"{hours(costs['lost_gpu_hours']) if costs['lost_gpu_hours'] else 'no'} GPU-hours lost, {_known_for(costs, audit['runs'])}"
+        )
     rest += [f"{text_format.plural(shared, 'bad batch', 'bad batches')} shared by several"] if shared else []
-    return f"{said}{', ' + ', '.join(rest) if rest else ''}."
+    return f"{'; '.join(rest)}."

@@ -47,7 +47,7 @@ def of(run: Run, case: Case) -> tuple[dict[str, Any], dict[str, str]]:
         reason = NO_COUNT if count is None else str(clock)
         return found, why | {"gpu_hours": reason, "lost_gpu_hours": reason}
     lost = {kind: _hours(count, seconds) for kind, seconds in _lost(run, case, clock).items()}
-    return found | {"gpu_hours": _hours(count, clock.held), "lost_gpu_hours": round(sum(lost.values()), 3), **lost}, why
+    return found | {"gpu_hours": _hours(count, clock.held), "lost_gpu_hours": round(sum(lost.values()), 6), **lost}, why
 
 
 def gpus(run: Run) -> int | None:
@@ -67,7 +67,7 @@ def _count(run: Run, names: str) -> int | None:
 
 
 def _hours(count: int, seconds: float) -> float:
-    return round(count * seconds / 3600, 3)
+    return round(count * seconds / 3600, 6)
 
 
 def _clock(run: Run, case: Case) -> _Clock | str:

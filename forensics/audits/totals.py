@@ -31,7 +31,7 @@ def of(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _sum(rows: Sequence[Row], key: str) -> float | None:
-    return round(sum(r[key] or 0.0 for r in rows), 3) if rows else None
+    return round(sum(r[key] or 0.0 for r in rows), 6) if rows else None
 
 
 def _counted(values: Iterable[str]) -> list[Row]:
@@ -53,7 +53,7 @@ def _sorted(entries: Iterable[Row]) -> list[Row]:
 
 
 def _entry(value: str, members: Sequence[tuple[Row, float]]) -> Row:
-    return {"value": value, "runs": len(members), "lost_gpu_hours": round(sum(hours for _, hours in members), 3)}
+    return {"value": value, "runs": len(members), "lost_gpu_hours": round(sum(hours for _, hours in members), 6)}
 
 
 def _names(key: str) -> Callable[[Row], list[str]]:

@@ -251,7 +251,7 @@ def test_the_numbers_that_are_asked_for_first() -> None:
     died = told["Died or were stopped, by ending"]
     assert (died.total.number, [(e.number, e.what) for e in died.entries]) == ("3", [("2", "out of memory"), ("1", "hang")])
     hours = told["GPU-hours lost, by kind of loss"]
-    assert (hours.total.number, hours.note) == ("17.2", "of 40, known for 4 of 8 runs")
+    assert (hours.total.number, hours.note) == ("17.2", "of 40; known for 4 of 8 runs")
     assert [(e.number, e.what) for e in hours.entries] == [("14.5", "repeated work"), ("2.25", "hang"), ("0.5", "after divergence")]
     for what, entries in (
         ("node", [("15.2", "n1"), ("12.8", "n2"), ("0.5", "n3")]),
@@ -262,11 +262,29 @@ def test_the_numbers_that_are_asked_for_first() -> None:
     assert told["To start again"].total.number == "1"
     assert (
         audit_totals.headline(costly())
-        == "2 of 8 runs went wrong, 1 could not be analyzed, 17.2 GPU-hours lost, 1 bad batch shared by several."
+        == "2 of 8 runs went wrong, of which 1 crashed; 1 could not be analyzed; 17.2 GPU-hours lost, known for 4 of 8 runs; 1 bad batch shared by several."
     )
     nothing = document(8)
     hours = next(t for t in audit_totals.tiles(nothing, {}) if t.what.startswith("GPU-hours"))
-    assert (hours.total.number, hours.note) == ("unknown", "8 runs: the log has no clock")
+    assert (hours.total.number, hours.note) == ("not known", "8 runs: the log has no clock")
+    assert "GPU-hours" not in audit_totals.headline(nothing)
+
+
+def test_a_cost_that_is_not_known_is_never_nothing() -> None:
+    assert [audit_rows.hours(x) for x in (None, 0.0, 0.0009, 0.01, 3.14159, 123.4)] == ["", "0", "<0.01", "0.01", "3.14", "123"]
+    made = costly()
+    for row in made["rows"]:
+        row |= (
+            {"gpu_hours": 10.0, "lost_gpu_hours": 0.0009, **dict.fromkeys(LOSSES), "lost_hang": 0.0009}
+            if row["id"] == "r1"
+            else {"gpu_hours": None}
+        )
+    made["costs"] = totals.of(made["rows"])
+    assert "; <0.01 GPU-hours lost, known for 1 of 8 runs; " in audit_totals.headline(made)
+    assert "| kind of loss | hang | <0.01 |" in audit_page.markdown(made).replace("&lt;", "<")
+    made["rows"][1]["lost_gpu_hours"] = made["rows"][1]["lost_hang"] = 0.0
+    assert "; no GPU-hours lost, known for 1 of 8 runs; " in audit_totals.headline(made | {"costs": totals.of(made["rows"])})
+    assert '<td class="n">not known</td>' in audit_page.render(costly())  # of a week without a known hour
 
 
 def test_every_number_of_the_headline_shows_its_runs(show: Any) -> None:
@@ -300,7 +318,7 @@ def test_the_table_comes_right_after_the_numbers_and_nodes_before_settings() -> 
     assert re.search(r'<th scope="col">owner</th>', page) and "Died or stopped" in page
     made = costly()
     made["rows"][5] |= {"verdict": "unhealthy"}
-    assert "<td>not known: its cause is open" in audit_page.render(made) and "not known" not in page
+    assert "<td>not known: its cause is open" in audit_page.render(made) and "not known: its cause" not in page
     empty = audit_page.render(document(4))
     assert 'id="new"' not in empty and 'id="weeks"' not in empty and ">owner</th>" not in empty
 
@@ -315,10 +333,9 @@ def test_what_is_open_has_no_percentage() -> None:
     made = document(4)
     made["causes"] = [{"cause": "unknown", "title": "Cause open", "runs": 1}]
     made["rows"][0] |= {"top_cause": "unknown", "probability": 0.99}
-    made["endings"] = {"crashed": 2, "hung": 1}
     text = audit_page.render(made)
     assert "<td>unhealthy<td>Cause open<td><td>" in text
-    assert audit_totals.headline(made).startswith("1 of 4 runs went wrong, 2 crashed, 1 hung")
+    assert audit_totals.headline(made).startswith("1 of 4 runs went wrong;")
 
 
 def test_without_script_all_rows_are_there(show: Any) -> None:
