@@ -26,6 +26,7 @@ def of(rows: Sequence[Row]) -> dict[str, Any]:
         "by_loss": _sorted(_entry(kind, [(r, r[kind]) for r in costed if r[kind]]) for kind in LOSSES),
         **{f"by_{key}": _lost_by(costed, names) for key, names in by.items()},
         "to_start_again": sum((r["rerun"] or "").startswith("yes") for r in rows),
+        "to_look_at_first": sum((r["rerun"] or "").startswith("not yet") for r in rows),
         "unknown": _counted(_why(r) for r in rows if r["gpu_hours"] is None),
     }
 

@@ -16,6 +16,8 @@ from forensics import at_path, pipeline
 from forensics.audits import collect, discover, gpu_hours, kept, rerun, row, totals
 from forensics.audits.row_columns import LOSSES
 from forensics.many_runs.brief import Brief
+from reports import do_next, first_rows
+from reports.schema import complete
 
 START = 1.7e9  # 2023-11-14
 ROOT = Path(__file__).resolve().parents[2]
@@ -158,29 +160,51 @@ def test_whether_to_start_it_again(tmp_path: Path) -> None:
     r = told(put(tmp_path / "spike", lines(range(600), loss=lambda s: falling(s) + 3.0 * (s == 300)), max_steps=600))
     assert (r["status"], r["rerun"]) == ("finished", "no: finished, and what went wrong did not last")
     r = told(put(tmp_path / "crash", lines(range(300)), CRASH, max_steps=900))
-    assert (r["top_cause"], r["rerun"]) == ("code_error", "yes, from the start: fix the line that the traceback names")
+    assert (r["top_cause"], r["rerun"]) == ("code_error", "yes, from the start: fix the line that the traceback names (train.log line 1)")
     limit = "slurmstepd: error: *** JOB 4455 ON n1 CANCELLED AT 2024-01-01T10:00:00 DUE TO TIME LIMIT ***\n"
     r = told(put(tmp_path / "limit", lines(range(300)), limit, max_steps=900))
-    assert (r["ending"], r["rerun"], r["job_id"]) == ("scheduler", "yes, from the start: nothing measured needs fixing", "4455")
+    assert (r["ending"], r["rerun"], r["job_id"]) == (
+        "scheduler",
+        "yes, from the start: ask for a longer limit, or save more often than once a limit: with the same one it ends here again",
+        "4455",
+    )
     r = told(put(tmp_path / "hand", lines(range(300)), "Traceback (most recent call last):\nKeyboardInterrupt\n", max_steps=900))
     assert r["rerun"] is None and "rerun: stopped by hand: its owner knows why" in r["why_null"]
     r = told(put(tmp_path / "cut", lines(range(300)), max_steps=900))
     assert r["rerun"] is None and "rerun: the log just stops" in r["why_null"]
     r = told(ROOT / "samples" / "bit_flip_tensorboard")
-    assert r["last_good_checkpoint"] == "checkpoints/step_000160" and r["rerun"].startswith("yes, from checkpoints/step_000160: ")
+    assert r["last_good_checkpoint"] == "checkpoints/step_000160" and r["rerun"].endswith("; then go on from checkpoints/step_000160")
     assert told(ROOT / "samples" / "phantom_spike_trainer")["rerun"] == "no: the log is wrong, not the training"
     assert told(ROOT / "samples" / "bad_sample_shuffled_jsonl")["rerun"].startswith("no: keep the run: the loss is back")
     assert (
         told(ROOT / "samples" / "lr_too_high_diverges")["rerun"]
-        == "yes, from the start: run it again at a third of the peak rate; 3e-4 with Adam forgives much"
+        == "not yet: look at the loss against the rate: does trouble begin where the rate peaks? Then, from the start: run it again at a third of the peak rate; 3e-4 with Adam forgives much"
     )
+
+
+@pytest.mark.parametrize("sample", sorted(p.name for p in (ROOT / "samples").iterdir() if (p / "expect.toml").exists())[::6])
+def test_page_and_row_say_the_same(sample: str) -> None:
+    """The first action, where to go on from and whether to start again come from one function."""
+    case = pipeline.analyze_run(at_path.read(str(ROOT / "samples" / sample)))
+    again, full = case.run["again"], complete(case.to_json())
+    assert do_next.do_next(full)[0][1] == again["first"] or not again["first"] or case.verdict == "inconclusive"
+    said, saved = again["says"] or "", case.run["last_healthy_checkpoint"]
+    assert saved is None or not said.startswith("yes") or f"from {saved['path']}: " in said
+    assert dict(first_rows.rows(full)).get("Run again", [said])[0] in (said, f"not known: {again['why']}")
+    if again["trouble_from"] is not None and saved:
+        assert saved["step"] < again["trouble_from"]
 
 
 def test_another_run_with_the_same_config_that_finished_makes_it_needless() -> None:
     briefs = [Brief(f"r{i}", "", "f", i < 2, None, {"lr": "1", "seed": "1" if i != 1 else "2"}, {}, {}) for i in range(3)]
-    rows = [{"id": f"r{i}", "verdict": "unhealthy", "status": "crashed", "rerun": "yes, from the start: x"} for i in range(2)]
+    bad = {"verdict": "unhealthy", "status": "crashed", "rerun": "yes, from the start: x", "ending": "hardware", "grave": 1}
+    rows = [bad | {"id": f"r{i}"} for i in range(2)]
     rows.append({"id": "r2", "verdict": "healthy", "status": "finished", "rerun": "no: finished and healthy"})
     assert list(rerun.superseded(rows, briefs)) == [(0, "no: r2 finished healthy with the same config")]
+    for other in ({"ending": "exception"}, {"ending": "finished"}, {"grave": 2}):  # a bug in the code leaves no trace in config
+        rows[0] = bad | {"id": "r0"} | other
+        told = "yes, from the start: x; r2 finished healthy with the same config: compare the code"
+        assert list(rerun.superseded(rows, briefs)) == [(0, told)]
 
 
 def test_totals_of_many_runs() -> None:
@@ -209,6 +233,7 @@ def test_totals_of_many_runs() -> None:
             {"value": "unknown", "runs": 1, "lost_gpu_hours": 0.5},
         ],  # what does not lead is open
         "to_start_again": 1,
+        "to_look_at_first": 0,
         "unknown": [{"value": "no clock", "runs": 1}],
     }
     assert totals.of([])["lost_gpu_hours"] is None
