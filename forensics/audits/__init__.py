@@ -128,7 +128,7 @@ def audit(
 
 def _drawn(table: collect.Table, document: dict[str, Any], outputs: Outputs) -> dict[str, str]:
     """The texts for people, by file: a cause that does not lead clearly is open there, as it is on the page of its run."""
-    rows = table.dicts(lambda r: r | {"top_cause": named_cause(r["top_cause"], r["probability"]), "candidate": r["top_cause"]})
+    rows = table.dicts(lambda r: r | {"top_cause": named_cause(r), "candidate": r["top_cause"]})
     shown = document | {"rows": rows, "curves": table.curves, "titles": _titles()}
     return {"summary.md": outputs.markdown(shown), "index.html": outputs.index(shown)}
 
@@ -195,8 +195,8 @@ def _titles() -> dict[str, str]:
 def _causes(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """How many runs each cause has, the open ones last, with the candidates that lead there."""
     bad, titles = [r for r in rows if r["verdict"] == "unhealthy"], _titles()
-    named = Counter(named_cause(r["top_cause"], r["probability"]) for r in bad)
-    nearest = Counter(r["top_cause"] for r in bad if named_cause(r["top_cause"], r["probability"]) == UNKNOWN != r["top_cause"])
+    named = Counter(named_cause(r) for r in bad)
+    nearest = Counter(r["top_cause"] for r in bad if named_cause(r) == UNKNOWN != r["top_cause"])
 
     def told(counted: Counter[str | None]) -> list[dict[str, Any]]:
         order = sorted(counted.items(), key=lambda x: (x[0] == UNKNOWN, -x[1], str(x[0])))

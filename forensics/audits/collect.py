@@ -177,7 +177,7 @@ def _wide(table: Table, groups: list[dict[str, Any]]) -> None:
         if row["id"] in wide and row["verdict"] != "unhealthy" and not row["known"]:
             said = "Runs that differ only in the seed end far apart: the recipe decides less than the seed."
             new = {"verdict": "unhealthy", "top_cause": cause.id, "probability": round(min(odds / (1 + odds), SURE), 6)}
-            table.change(i, **new, second_cause="unknown", grave=1, answer=said, rerun=f"no: {cause.no_rerun}")
+            table.change(i, **new, certainty=None, second_cause="unknown", grave=1, answer=said, rerun=f"no: {cause.no_rerun}")
             table.marks[i] = replace(table.marks[i], findings=(*table.marks[i].findings, cause.id))
 
 

@@ -19,6 +19,7 @@ from forensics.audits import gpu_hours, rerun, whose
 from forensics.audits.row_columns import COLUMNS, EXPLAINED
 from forensics.batches.recorded import batch, shares
 from forensics.case import Case, jsonable
+from forensics.certainty import of_cause
 from forensics.findings import GRAVE, began
 from forensics.guards import over_runs
 from forensics.run import recipe, settings
@@ -104,6 +105,7 @@ def _row(r: Run, case: Case, loss: Series | None) -> dict[str, Any]:
         "verdict": case.verdict,
         "top_cause": causes[0].id if causes else None,
         "probability": round(float(causes[0].probability), 6) if causes else None,
+        "certainty": of_cause(causes[0].title, causes[0].probability, True) if causes else None,
         "second_cause": causes[1].id if len(causes) > 1 else None,
         **{f"spikes_{c}": classes.count(c) for c in ("fast", "slow", "non_recovering")},
         "first_bad_step": began(case.findings),

@@ -66,7 +66,7 @@ def _owner(r: Row) -> list[str]:
 
 
 def _cause(r: Row) -> list[str]:
-    cause = named_cause(r["top_cause"], r["probability"])
+    cause = named_cause(r)
     return [cause] if r["verdict"] == "unhealthy" and cause else []
 
 

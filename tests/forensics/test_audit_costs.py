@@ -15,6 +15,7 @@ import pytest
 from forensics import at_path, pipeline
 from forensics.audits import collect, discover, gpu_hours, kept, rerun, row, totals
 from forensics.audits.row_columns import LOSSES
+from forensics.causes.files import named_cause
 from forensics.many_runs.brief import Brief
 from reports import do_next, first_rows
 from reports.schema import complete
@@ -237,6 +238,13 @@ def test_totals_of_many_runs() -> None:
         "unknown": [{"value": "no clock", "runs": 1}],
     }
     assert totals.of([])["lost_gpu_hours"] is None
+
+
+def test_a_cause_is_open_in_the_audit_where_its_page_calls_it_open() -> None:
+    row = {"top_cause": "hang", "probability": 0.9}
+    assert named_cause(row) == named_cause(row | {"certainty": "likely"}) == "hang"
+    assert named_cause(row | {"certainty": "open"}) == named_cause(row | {"probability": 0.54}) == "unknown"
+    assert named_cause(row | {"top_cause": None}) is None
 
 
 def test_records_of_before_the_costs_still_load(tmp_path: Path) -> None:
