@@ -104,14 +104,14 @@ def headline(audit: Audit) -> str:
     """One sentence with the counts: how many went wrong, and how many of these died; then the others."""
     v = audit["verdicts"]
     said = f"{v['unhealthy']} of {text_format.plural(audit['runs'], 'run')} went wrong"
-    died = Counter(r["status"] for r in audit["rows"] if r["verdict"] == "unhealthy" and r["status"] in DIED)
+    died = Counter(r.get("status") for r in audit["rows"] if r["verdict"] == "unhealthy")
     ended = text_format.joined([f"{died[s]} {_ended(s, died[s])}" for s in DIED if died[s]])
     rest = [f"{said}, of which {ended}" if ended else said]
     open_ = v["inconclusive"] - len(audit["failed"])  # a run that could not be analyzed has that verdict, too
     rest += [f"{open_} cannot be judged"] if open_ > 0 else []
     rest += [f"{len(audit['failed'])} could not be analyzed"] if audit["failed"] else []
     costs, shared = audit["costs"], len(audit["shared_batches"])
-    if costs["known"]:
+    if costs["lost_gpu_hours"] is not None:
         rest.append(
             f"{hours(costs['lost_gpu_hours']) if costs['lost_gpu_hours'] else 'no'} GPU-hours lost, {_known_for(costs, audit['runs'])}"
         )

@@ -11,6 +11,8 @@ from reports.first_screen import SURE, causes, is_open, top
 Case = dict[str, Any]
 MOST = 4  # things to do next
 NOTHING = "Nothing needs doing."
+INTERRUPTED = "The run did not come to its own end: resume it if it was to go on."  # of a case that an earlier version wrote
+UNFINISHED = ("cut", "interrupt", "scheduler", "signal")  # endings that the training did not choose
 
 
 def do_next(case: Case) -> list[tuple[str, str]]:
@@ -20,7 +22,8 @@ def do_next(case: Case) -> list[tuple[str, str]]:
     lead = "Log" if case["verdict"] == "healthy" else "Next time log"
     log = [(f"{lead} `{b.get('what')}`, which would show", f"{str(b['would_tell']).rstrip('.')}.") for b in blind]
     if case["verdict"] == "healthy":
-        return [("", case["run"]["again"]["first"] or NOTHING), *log[:2]]
+        ended = case["run"]["ending"]["kind"]
+        return [("", case["run"]["again"]["first"] or (INTERRUPTED if ended in UNFINISHED else NOTHING)), *log[:2]]
     if leader is None:
         return [_read_more(case), *log[:2]]
     if is_open(case):  # acting on a guess is worse than deciding first: what splits the leaders
