@@ -54,7 +54,7 @@ def _without(saved: list[dict[str, Any]], findings: list[dict[str, Any]], since:
     if not began:
         return "not known: nothing says at which step the trouble began"
     if since is not None and any(r.get("healthy") and r.get("step") is not None for r in saved):
-        return f"no checkpoint of these: the trouble began at step {text_format.number(since)}, before any whole one"
+        return f"no healthy checkpoint from before step {text_format.number(since)}, where the trouble began"
     return "no healthy checkpoint"
 
 
