@@ -11,7 +11,7 @@ from types import ModuleType
 from forensics import evidence, ranking
 from forensics.batches.culprits import culprits
 from forensics.case import Case, Check, Evidence, Finding, Hypothesis
-from forensics.case_parts import axis_words, headline, last_lines, pictures, summary, timeline
+from forensics.case_parts import axis_words, headline, last_lines, pictures, run_again, summary, timeline
 from forensics.case_parts.blind_spots import blind_spots
 from forensics.causes import weigh as weighing
 from forensics.checkpoints import run_saves
@@ -22,7 +22,7 @@ from forensics.many_runs import baseline as known_good
 from forensics.many_runs import baseline_signs
 from forensics.replays import advice
 from forensics.rules import detectors, further_causes, id_of
-from forensics.run import facts
+from forensics.run import endings, facts
 from forensics.run.inputs import ANY_LOSS, OBJECTIVE
 from forensics.run.once import once
 from forensics.run.series import series
@@ -70,9 +70,11 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
     shown = told.verdict == "unhealthy" or not brief
     if shown:
         checks, hypotheses = tuple(_with_smallest_effects(run, checks)), tuple(advice.offered(run, hypotheses))
+    section = summary.run(run, told.findings)
+    section["again"] = run_again.of(told.verdict, section, hypotheses, told.findings, bool(endings.events(run, "checkpoint_saved")))
     return Case(
         tool={"name": "forensics", "version": VERSION, "command": list(command)},
-        run=summary.run(run, told.findings) | ({"last_lines": last_lines.last_lines(run)} if told.verdict == "inconclusive" else {}),
+        run=section | ({"last_lines": last_lines.last_lines(run)} if told.verdict == "inconclusive" else {}),
         verdict=told.verdict,
         answer=told.answer,
         hypotheses=hypotheses,

@@ -7,6 +7,7 @@ that are empty for all runs are left out.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,8 @@ from markupsafe import Markup, escape
 from reports import text_format
 
 ROOM = 4_600_000  # bytes of rows; beyond it healthy runs lose their curves, then all that are left
+LONGEST, SENTENCE = 160, re.compile(r"\.\s+(?=[A-Z\u201c])")  # characters of what happened; where a sentence ends
+LEAST = 0.01  # GPU-hours that are shown as a number
 STEP, TOP = 3, 16  # of the small curve: pixels from point to point, height
 OPEN = "unknown"  # the id of what is no cause on our list
 RANK = {"unhealthy": 0, "inconclusive": 1, "healthy": 2}
@@ -29,12 +32,13 @@ Titles = dict[str, str]
 
 @dataclass(frozen=True)
 class Column:
-    """``kind``: n (numbers, right-aligned), curve or text; ``always``: stands also where no run has anything in it."""
+    """``kind``: n (numbers, right-aligned), curve, wide or name (text that may wrap) or one line; ``always``: stands also where no run has
+    anything in it."""
 
     name: str
     kind: str
     cell: Callable[[Row, Titles], Any]
-    always: bool = True
+    always: bool = False
 
 
 def _plain(key: str) -> Callable[[Row, Titles], Any]:
@@ -46,12 +50,23 @@ def _verdict(r: Row, _: Titles) -> str:
 
 
 def _cause(r: Row, titles: Titles) -> Any:
-    return titles.get(r["top_cause"], r["top_cause"]) if r["verdict"] == "unhealthy" else None
+    """Of an open one also the candidate that leads."""
+    if r["verdict"] != "unhealthy":
+        return None
+    title, near = titles.get(r["top_cause"], r["top_cause"]), r.get("candidate")
+    return f"{title}: {titles.get(near, near)}" if r["top_cause"] == OPEN and near not in (None, OPEN) else title
 
 
-def _sure(r: Row, titles: Titles) -> Any:
-    sure = _cause(r, titles) and r["top_cause"] != OPEN and r["probability"] is not None
-    return text_format.percent(r["probability"]) if sure else None
+def _probability(r: Row, titles: Titles) -> Any:
+    known = _cause(r, titles) and r.get("candidate", r["top_cause"]) != OPEN and r["probability"] is not None
+    return text_format.percent(r["probability"]) if known else None
+
+
+def happened(r: Row) -> str | None:
+    """The line that ended it, where it died; else the answer's first sentence, where it is not that all is well."""
+    if r["error"] or r.get("error_line"):
+        return text_format.cut(text_format.one_line(r["error"] or r["error_line"]), LONGEST)
+    return None if r["verdict"] == "healthy" else text_format.cut(SENTENCE.split(str(r["answer"] or ""), maxsplit=1)[0], LONGEST)
 
 
 def _spikes(r: Row, _: Titles) -> Any:
@@ -67,9 +82,11 @@ def _hours(key: str) -> Callable[[Row, Titles], Any]:
     return lambda r, _: hours(r[key]) if r.get(key) else None
 
 
-def hours(x: float) -> str:
-    """GPU-hours: whole ones where there are many."""
-    return text_format.number(round(x, 0 if x >= 100 else 1 if x >= 10 else 2))
+def hours(x: float | None) -> str:
+    """GPU-hours: whole ones where there are many; nothing where they are not known, and what is there is never 0."""
+    if x is None:
+        return ""
+    return f"<{LEAST}" if 0 < x < LEAST else text_format.number(round(x, 0 if x >= 100 else 1 if x >= 10 else 2))
 
 
 def _lost_to(r: Row, _: Titles) -> str:
@@ -85,14 +102,16 @@ def _again(r: Row, _: Titles) -> Any:
 
 
 COLUMNS = (
-    Column("run", "", lambda r, _: r["id"]), Column("loss", "curve", _plain("loss")), Column("verdict", "", _verdict), Column("cause", "", _cause),
-    Column("sure", "n", _sure), Column("ending", "", lambda r, _: ended(r.get("ending")), False), Column("GPU-hours lost", "n", _hours("lost_gpu_hours"), False),
-    Column("lost to", "", _lost_to, False), Column("run again", "", _again, False), Column("spikes", "n", _spikes),
+    Column("run", "", lambda r, _: r["id"], True), Column("loss", "curve", _plain("loss"), True), Column("verdict", "", _verdict, True),
+    Column("what happened", "wide", lambda r, _: happened(r)), Column("cause", "wide", _cause, True), Column("probability", "n", _probability),
+    Column("began", "", lambda r, _: str(r.get("started") or "")[:10]), Column("owner", "name", _plain("owner")), Column("host", "name", _plain("host")),
+    Column("run again", "wide", _again), Column("ending", "", lambda r, _: ended(r.get("ending"))),
     Column("first bad step", "n", _plain("first_bad_step")), Column("steps", "n", _plain("steps")), Column("last loss", "n", _loss),
-    Column("status", "", _plain("status")), Column("framework", "", _plain("framework"), False), Column("host", "", _plain("host"), False),
-    Column("owner", "", _plain("owner"), False), Column("project", "", _plain("project"), False), Column("shard", "", _plain("shard"), False),
-    Column("GPUs", "n", _plain("gpus"), False), Column("GPU-hours", "n", _hours("gpu_hours"), False), Column("job", "", _plain("job_id"), False),
-    Column("last good checkpoint", "", _plain("last_good_checkpoint"), False), Column("folder", "", _plain("folder"), False),
+    Column("GPU-hours lost", "n", _hours("lost_gpu_hours")), Column("lost to", "", _lost_to), Column("spikes", "n", _spikes),
+    Column("status", "", _plain("status")), Column("framework", "", _plain("framework")), Column("project", "name", _plain("project")),
+    Column("job", "", _plain("job_id")), Column("last good checkpoint", "", _plain("last_good_checkpoint")), Column("folder", "", _plain("folder")),
+    Column("GPUs", "n", lambda r, _: "none" if r.get("gpus") == 0 else r.get("gpus")), Column("GPU-hours", "n", _hours("gpu_hours")),
+    Column("shard", "", _plain("shard")),
 )  # fmt: skip
 
 

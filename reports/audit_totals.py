@@ -10,7 +10,7 @@ from typing import Any
 from reports import text_format
 from reports.audit_rows import LOSSES, ended, hours
 
-DIED = ("crashed", "hung", "stopped")  # the statuses that the first tile counts
+DIED = ("crashed", "hung", "stopped")  # the statuses that the second tile counts
 Audit = dict[str, Any]
 
 
@@ -37,7 +37,7 @@ class Tile:
 def tiles(audit: Audit, titles: dict[str, str]) -> list[Tile]:
     """In the order in which they are asked: what died, what it cost, whose and where, what to start again."""
     costs, runs, bad = audit["costs"], audit["runs"], audit["verdicts"]["unhealthy"]
-    causes = [_entry(str(c["runs"]), titles.get(c["cause"], c["cause"]), "cause") for c in audit["causes"]]
+    causes = [e for c in audit["causes"] for e in _of_cause(c, titles)]
     others = f"{audit['verdicts']['healthy']} healthy, {audit['verdicts']['inconclusive']} cannot be judged"
     found = [Tile("Went wrong, by cause", Entry(f"{bad} of {runs}", "", "verdict", ("unhealthy",)), others, causes)]
     died = sum(e["runs"] for e in costs["by_ending"])
@@ -49,10 +49,20 @@ def tiles(audit: Audit, titles: dict[str, str]) -> list[Tile]:
         if costs[key]:
             entries = [_entry(hours(e["lost_gpu_hours"]), e["value"], column) for e in costs[key]]
             found.append(Tile(f"GPU-hours lost, by {what}", Entry("", "", column), "", entries))
-    if costs["to_start_again"]:
+    look = costs.get("to_look_at_first") or 0
+    if costs["to_start_again"] or look:
         again = Entry(str(costs["to_start_again"]), "", "run again", ("yes",))
-        found.append(Tile("To start again", again, "The table says from which checkpoint and what to change."))
+        entries = [Entry(str(look), "need a look first", "run again", ("not yet",))] if look else []
+        what = "From which checkpoint and with what change, the table says; also finished runs with a wrong result, and sound ones that were stopped."
+        found.append(Tile("Ready to run again", again, what, entries))
     return found
+
+
+def _of_cause(c: dict[str, Any], titles: dict[str, str]) -> list[Entry]:
+    """A cause; an open one with the candidates that lead."""
+    title = titles.get(c["cause"], c["cause"])
+    near = [(str(n["runs"]), text_format.one_line(n["title"])) for n in c.get("nearest", [])]
+    return [_entry(str(c["runs"]), title, "cause"), *(Entry(n, f"open, perhaps: {t}", "cause", (f"{title}: {t}",)) for n, t in near)]
 
 
 def _entry(number: str, value: str, column: str) -> Entry:
@@ -70,10 +80,19 @@ def _merged(pairs: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
 
 def _lost(costs: Audit, runs: int) -> Tile:
     """How many hours were lost, of how many; or why nobody knows."""
-    total = Entry(hours(costs["lost_gpu_hours"]) if costs["known"] else "unknown", "", "GPU-hours lost")
-    known = f"of {hours(costs['gpu_hours'])}, known for {costs['known']} of {text_format.plural(runs, 'run')}" if costs["known"] else ""
+    total = Entry(hours(costs["lost_gpu_hours"]) if costs["known"] else "not known", "", "GPU-hours lost")
     entries = [_entry(hours(e["lost_gpu_hours"]), LOSSES[e["value"]], "lost to") for e in costs["by_loss"]]
-    return Tile("GPU-hours lost, by kind of loss", total, known or missing(costs), entries)
+    known = f"of {hours(costs['gpu_hours'])}; {_known_for(costs, runs)}" if costs["known"] else missing(costs)
+    return Tile("GPU-hours lost, by kind of loss", total, known, entries)
+
+
+def _known_for(costs: Audit, runs: int) -> str:
+    """What is not known is not nothing."""
+    return f"known for {'all' if costs['known'] == runs else costs['known']} of {text_format.plural(runs, 'run')}"
+
+
+def _ended(status: str, runs: int) -> str:
+    return status if status != "stopped" else f"{'was' if runs == 1 else 'were'} stopped"
 
 
 def missing(costs: Audit) -> str:
@@ -82,15 +101,19 @@ def missing(costs: Audit) -> str:
 
 
 def headline(audit: Audit) -> str:
-    """One sentence with the counts."""
+    """One sentence with the counts: how many went wrong, and how many of these died; then the others."""
     v = audit["verdicts"]
     said = f"{v['unhealthy']} of {text_format.plural(audit['runs'], 'run')} went wrong"
-    rest = [f"{n} {status}" for status, n in audit.get("endings", {}).items()]
+    died = Counter(r.get("status") for r in audit["rows"] if r["verdict"] == "unhealthy")
+    ended = text_format.joined([f"{died[s]} {_ended(s, died[s])}" for s in DIED if died[s]])
+    rest = [f"{said}, of which {ended}" if ended else said]
     open_ = v["inconclusive"] - len(audit["failed"])  # a run that could not be analyzed has that verdict, too
     rest += [f"{open_} cannot be judged"] if open_ > 0 else []
     rest += [f"{len(audit['failed'])} could not be analyzed"] if audit["failed"] else []
-    lost = audit["costs"]["lost_gpu_hours"]
-    rest += [f"{hours(lost)} GPU-hours lost"] if lost else []
-    shared = len(audit["shared_batches"])
+    costs, shared = audit["costs"], len(audit["shared_batches"])
+    if costs["lost_gpu_hours"] is not None:
+        rest.append(
+            f"{hours(costs['lost_gpu_hours']) if costs['lost_gpu_hours'] else 'no'} GPU-hours lost, {_known_for(costs, audit['runs'])}"
+        )
     rest += [f"{text_format.plural(shared, 'bad batch', 'bad batches')} shared by several"] if shared else []
-    return f"{said}{', ' + ', '.join(rest) if rest else ''}."
+    return f"{'; '.join(rest)}."

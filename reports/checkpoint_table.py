@@ -17,7 +17,7 @@ def rows(case: Case) -> list[dict[str, Any]]:
     last = case["run"].get("last_healthy_checkpoint")
     best = last.get("path") if isinstance(last, dict) else None
     return [{"step": _figure(r["step"]), "path": r["path"], "best": r["path"] == best, "bad": r["healthy"] is False,
-             "holds": _HOLDS.get(r["kind"], r["kind"]), "size": text_format.bytes_(r["bytes"]), "state": _state(r, best),
+             "holds": _HOLDS.get(r["kind"], r["kind"]), "size": text_format.bytes_(r["bytes"]), "state": _state(r, best, case["run"]["again"]["trouble_from"]),
              "counted": _figure(r["optimizer_steps"]), "norm": _figure(r["norms"].get("weights")), "moved": _moved(r)}
             for r in case["run"]["checkpoints"]["rows"]]  # fmt: skip
 
@@ -31,7 +31,7 @@ def last_healthy(case: Case) -> str:
     """The last healthy checkpoint, as path and step, with what speaks against it; in trouble also that there is none."""
     found, saved = case["run"].get("last_healthy_checkpoint"), case["run"]["checkpoints"]["rows"]
     if not found:
-        return _without(saved, case["findings"]) if case["verdict"] == "unhealthy" else ""
+        return _without(saved, case["findings"], case["run"]["again"]["trouble_from"]) if case["verdict"] == "unhealthy" else ""
     if not isinstance(found, dict):
         return f"`{found}`"
     text = f"`{found.get('path', '?')}`" + (f", step {found['step']}" if found.get("step") is not None else "")
@@ -40,7 +40,7 @@ def last_healthy(case: Case) -> str:
     return text + (f". {str(found['warning'])[:1].upper()}{str(found['warning'])[1:]}" if found.get("warning") else "")
 
 
-def _without(saved: list[dict[str, Any]], findings: list[dict[str, Any]]) -> str:
+def _without(saved: list[dict[str, Any]], findings: list[dict[str, Any]], since: Any) -> str:
     """Why there is no checkpoint to go back to: not known is not none."""
     if not saved:
         return "no checkpoint beside the log"
@@ -53,6 +53,8 @@ def _without(saved: list[dict[str, Any]], findings: list[dict[str, Any]]) -> str
     began = [f["steps"][0] for f in findings if f.get("severity") in GRAVE and isinstance((f.get("steps") or [None])[0], int)]
     if not began:
         return "not known: nothing says at which step the trouble began"
+    if since is not None and any(r.get("healthy") and r.get("step") is not None for r in saved):
+        return f"no healthy checkpoint from before step {text_format.number(since)}, where the trouble began"
     return "no healthy checkpoint"
 
 
@@ -67,14 +69,17 @@ def warning(case: Case) -> str:
     return str(last.get("warning") or "") if isinstance(last, dict) else ""
 
 
-def _state(r: dict[str, Any], best: Any) -> str:
+def _state(r: dict[str, Any], best: Any, since: Any) -> str:
     if r["complete"] is False:
         return "incomplete"
     if r["healthy"] is None:
         return "values not read" if r["kind"] in ("weights", "full") else "no weights"
     if not r["healthy"]:
         return "broken values"
-    return "the last healthy one" if r["path"] == best else "nothing broken"
+    if r["path"] == best:
+        return "the last healthy one"
+    late = since is not None and r["step"] is not None and r["step"] >= since
+    return "no broken value, but saved after the trouble began" if late else "no broken value"
 
 
 def _moved(r: dict[str, Any]) -> str:

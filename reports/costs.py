@@ -22,18 +22,28 @@ def cost(case: Case) -> str:
     lost = [b["from"] for b in bands if b.get("from") is not None]
     standing = [s for s in lost if not any(begin[0] <= s <= end[1] for end, begin in pairwise(attempts))]
     spikes = [s for s in case["spikes"] if s.get("class") not in ("not_a_spike", "non_recovering")]
-    spikes = [s for s in spikes if not any(_holds(s, at) for at in standing)]  # its loss did not come back for good
+    spikes = [s for s in spikes if not any(_reaches(s, at) for at in standing)]  # its loss did not come back for good
     spent = sum(_lasted(s) for s in spikes)
     vain = last - min(standing) + 1 if standing and last is not None else 0
     told = ((again, "{} repeated"), (spent, f"{{}} in {'a spike' if len(spikes) == 1 else 'spikes'} that came back"),
-            (vain, "the loss never recovers in the remaining {}"))  # fmt: skip
+            (vain, f"{_never(case, bands)} never recovers in the remaining {{}}"))  # fmt: skip
     text = "; ".join(what.format(text_format.plural(n, "step")) for n, what in told if n > 0)
     return text + _spent(case, again + spent + max(vain, 0)) if text else ""
 
 
-def _holds(spike: Case, step: float) -> bool:
-    start, end = spike.get("start"), spike.get("end")
-    return isinstance(start, (int, float)) and isinstance(end, (int, float)) and start <= step <= end
+def _reaches(spike: Case, step: float) -> bool:
+    """Whether it goes on at that step or begins after it."""
+    end = spike.get("end")
+    return isinstance(end, (int, float)) and end >= step
+
+
+def _never(case: Case, bands: list[Case]) -> str:
+    """What does not come back: the loss, or what is measured in its place."""
+    ids = {str(b.get("finding")) for b in bands}
+    metrics = [
+        str(e["data"]["metric"]) for f in case["findings"] if str(f.get("id")) in ids for e in f["evidence"] if e["data"].get("metric")
+    ]
+    return "the loss" if not metrics or any(m.startswith("loss") for m in metrics) else text_format.metric(metrics[0])
 
 
 def _lasted(spike: Case) -> int:

@@ -9,9 +9,10 @@ from reports import text_format
 from reports.first_screen import SURE, causes, is_open, top
 
 Case = dict[str, Any]
-UNFINISHED = ("cut", "interrupt", "scheduler", "signal")  # endings that the training did not choose
 MOST = 4  # things to do next
-INTERRUPTED = "Nothing measured needs fixing; the run did not come to its own end: resume it if it was to go on."
+NOTHING = "Nothing needs doing."
+INTERRUPTED = "The run did not come to its own end: resume it if it was to go on."  # of a case that an earlier version wrote
+UNFINISHED = ("cut", "interrupt", "scheduler", "signal")  # endings that the training did not choose
 
 
 def do_next(case: Case) -> list[tuple[str, str]]:
@@ -21,7 +22,8 @@ def do_next(case: Case) -> list[tuple[str, str]]:
     lead = "Log" if case["verdict"] == "healthy" else "Next time log"
     log = [(f"{lead} `{b.get('what')}`, which would show", f"{str(b['would_tell']).rstrip('.')}.") for b in blind]
     if case["verdict"] == "healthy":
-        return [("", INTERRUPTED if case["run"]["ending"]["kind"] in UNFINISHED else "Nothing needs doing."), *log[:2]]
+        ended = case["run"]["ending"]["kind"]
+        return [("", case["run"]["again"]["first"] or (INTERRUPTED if ended in UNFINISHED else NOTHING)), *log[:2]]
     if leader is None:
         return [_read_more(case), *log[:2]]
     if is_open(case):  # acting on a guess is worse than deciding first: what splits the leaders

@@ -30,6 +30,7 @@ def rows(case: Case) -> list[Row]:
         ("Suspects", suspects(case)),
         ("In the data", looked_at(case)),
         ("Go back to", [go_back(case)]),
+        ("Run again", [run_again(case)]),
         *(left_behind(case) if case["verdict"] == "inconclusive" else []),
         ("Not checked", [not_checked(case)]),
     ]
@@ -81,6 +82,14 @@ def go_back(case: Case) -> str:
     if not found or not spikes or grave - PASSING or any(s.get("end") is None for s in spikes):
         return found
     return f"nothing to roll back by the training loss, which came back; {'the last checkpoint before it: ' * found.startswith('`')}{found}"
+
+
+def run_again(case: Case) -> str:
+    """Whether to start it again and what to do first, as an audit's row says it; nothing where a healthy run came to its end."""
+    again = case["run"]["again"]
+    if case["verdict"] == "healthy" and case["run"]["status"] == "finished":
+        return ""
+    return str(again["says"] or (f"not known: {again['why']}" if again["why"] else ""))
 
 
 def left_behind(case: Case) -> list[Row]:

@@ -75,7 +75,7 @@ RECIPE = {"kind": text, "parameters": number, "how": text, "models": [text],
 RUN = {"id": text, "path": text, "status": text, "framework": text, "steps": steps, "siblings": [sibling], "metrics": {},
        "step_unit": text, "axis": {"unit": text, "steps": steps, "says": text}, "ending": {"kind": text, "says": text, "where": text}, "facts": [FACT],
        "records": {"scalars": index, "events": index, "batches": index, "checkpoints": index}, "goodput": {}, "checkpoints": SAVED, "attempts": [ATTEMPT],
-       "recipe": RECIPE, "last_lines": [{"path": text, "lines": [text]}]}  # fmt: skip
+       "again": {"says": text, "why": text, "first": text, "trouble_from": number}, "recipe": RECIPE, "last_lines": [{"path": text, "lines": [text]}]}  # fmt: skip
 CLUE = {"text": text, "weight": number, "findings": [text], "part": text}
 BEFORE = {"says": text, "source": text}
 CAUSE = {"id": text, "title": text, "probability": share, "certainty": text, "score": number, "steps": steps, "clues": [CLUE],

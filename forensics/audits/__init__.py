@@ -128,8 +128,8 @@ def audit(
 
 def _drawn(table: collect.Table, document: dict[str, Any], outputs: Outputs) -> dict[str, str]:
     """The texts for people, by file: a cause that does not lead clearly is open there, as it is on the page of its run."""
-    rows = table.dicts(lambda r: r | {"top_cause": named_cause(r["top_cause"], r["probability"])})
-    shown = document | {"rows": rows, "curves": table.curves}
+    rows = table.dicts(lambda r: r | {"top_cause": named_cause(r), "candidate": r["top_cause"]})
+    shown = document | {"rows": rows, "curves": table.curves, "titles": _titles()}
     return {"summary.md": outputs.markdown(shown), "index.html": outputs.index(shown)}
 
 
@@ -188,11 +188,26 @@ def _skipped(survey: discover.Survey, found: list[Place], table: collect.Table) 
     return skipped.listed([*survey.skipped, *empty], taken)
 
 
+def _titles() -> dict[str, str]:
+    return {c.id: c.title for c in causes_of_ours().values()} | {UNKNOWN: "Cause open"}
+
+
+def _causes(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """How many runs each cause has, the open ones last, with the candidates that lead there."""
+    bad, titles = [r for r in rows if r["verdict"] == "unhealthy"], _titles()
+    named = Counter(named_cause(r) for r in bad)
+    nearest = Counter(r["top_cause"] for r in bad if named_cause(r) == UNKNOWN != r["top_cause"])
+
+    def told(counted: Counter[str | None]) -> list[dict[str, Any]]:
+        order = sorted(counted.items(), key=lambda x: (x[0] == UNKNOWN, -x[1], str(x[0])))
+        return [{"cause": c, "title": titles.get(str(c), str(c)), "runs": n} for c, n in order]
+
+    return [entry | ({"nearest": told(nearest)} if entry["cause"] == UNKNOWN else {}) for entry in told(named)]
+
+
 def _document(roots: Sequence[str], table: collect.Table, before: dict[str, Any] | None) -> dict[str, Any]:
     told = collect.conclusions(table)
     rows = table.dicts()
-    causes = Counter(named_cause(r["top_cause"], r["probability"]) for r in rows if r["verdict"] == "unhealthy")
-    titles = {c.id: c.title for c in causes_of_ours().values()} | {UNKNOWN: "Cause open"}
     document: dict[str, Any] = jsonable(
         {
             "schema": SCHEMA,
@@ -202,10 +217,7 @@ def _document(roots: Sequence[str], table: collect.Table, before: dict[str, Any]
             "verdicts": {v: sum(r["verdict"] == v for r in rows) for v in ("unhealthy", "inconclusive", "healthy")},
             "failed": [{"id": r["id"], "path": r["path"], "error": r["error"]} for r in rows if r["error"]],
             "known": sum(r["known"] for r in rows),
-            "causes": [
-                {"cause": c, "title": titles.get(str(c), str(c)), "runs": n}
-                for c, n in sorted(causes.items(), key=lambda x: (-x[1], str(x[0])))
-            ],
+            "causes": _causes(rows),
             "endings": dict(Counter(r["status"] for r in rows if r["status"] in ENDED_BADLY).most_common()),
             "costs": totals.of(rows),
             **told,

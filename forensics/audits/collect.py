@@ -19,7 +19,7 @@ from forensics.audits.kept import Kept
 from forensics.audits.row_columns import COLUMNS
 from forensics.causes import files, weigh
 from forensics.guards import over_runs
-from forensics.many_runs import copies_and_forks, outcomes, seed_groups, shared_batches, shared_causes
+from forensics.many_runs import copies_and_forks, outcomes, repeated_failures, seed_groups, shared_batches, shared_causes
 from forensics.many_runs.brief import LEAST_PROBABILITY, Brief, independent
 from forensics.many_runs.shifts import Spiked
 from forensics.ranking import SURE
@@ -150,8 +150,16 @@ def conclusions(table: Table) -> dict[str, Any]:
     for i, told in rerun.superseded(table.dicts(), table.briefs):
         table.change(i, rerun=told)
     alone = {b.id for b in single}
+    spiked = [b.spiked for b in single if b.spiked is not None]
+    ended = [row for row in table.dicts() if row["error_line"] and row["id"] in alone]
     return {
-        "shared_batches": shared_batches.find([b.spiked for b in single if b.spiked is not None]),
+        "repeated_failures": repeated_failures.find(ended),
+        "shared_batches": shared_batches.find(spiked),
+        "looked": {
+            "error_lines": len(ended),
+            "spiking": sum(len(s.spikes) > 0 for s in spiked),
+            "shards": sum(bool(b.shards) for b in single),
+        },
         "shared_causes": shared_causes.find(single),
         "seed_groups": groups,
         "comparisons": comparisons,
@@ -169,7 +177,7 @@ def _wide(table: Table, groups: list[dict[str, Any]]) -> None:
         if row["id"] in wide and row["verdict"] != "unhealthy" and not row["known"]:
             said = "Runs that differ only in the seed end far apart: the recipe decides less than the seed."
             new = {"verdict": "unhealthy", "top_cause": cause.id, "probability": round(min(odds / (1 + odds), SURE), 6)}
-            table.change(i, **new, second_cause="unknown", grave=1, answer=said, rerun=f"no: {cause.no_rerun}")
+            table.change(i, **new, certainty=None, second_cause="unknown", grave=1, answer=said, rerun=f"no: {cause.no_rerun}")
             table.marks[i] = replace(table.marks[i], findings=(*table.marks[i].findings, cause.id))
 
 

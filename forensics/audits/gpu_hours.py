@@ -14,7 +14,8 @@ import numpy as np
 
 from forensics.audits.row_columns import LOSSES
 from forensics.case import Case, Finding
-from forensics.detectors import divergence, loss_spike, nonfinite, stall
+from forensics.case_parts.run_again import lasts
+from forensics.detectors import stall
 from forensics.findings import GRAVE, findings_of
 from forensics.run import goodput, hang_ranks, pace, settings
 from forensics.run.series import series
@@ -25,7 +26,7 @@ A_NODE = "num_gpus n_gpu n_gpus gpus devices"
 MOST = 100_000  # GPUs of one run
 NO_COUNT = "neither config nor the ranks in the log say how many GPUs trained"
 NO_CLOCK = "the log has no clock"
-NO_STEPS = "no step was logged, and too few of the lines that tell something have a clock"
+NO_STEPS = "no step was logged, and fewer than two lines about the run have a clock"
 DOUBTFUL = f"more than {DOUBTED / 86400:.0f} days lie between two moments of the log: the clock is doubted"
 
 
@@ -47,7 +48,7 @@ def of(run: Run, case: Case) -> tuple[dict[str, Any], dict[str, str]]:
         reason = NO_COUNT if count is None else str(clock)
         return found, why | {"gpu_hours": reason, "lost_gpu_hours": reason}
     lost = {kind: _hours(count, seconds) for kind, seconds in _lost(run, case, clock).items()}
-    return found | {"gpu_hours": _hours(count, clock.held), "lost_gpu_hours": round(sum(lost.values()), 3), **lost}, why
+    return found | {"gpu_hours": _hours(count, clock.held), "lost_gpu_hours": round(sum(lost.values()), 6), **lost}, why
 
 
 def gpus(run: Run) -> int | None:
@@ -67,7 +68,7 @@ def _count(run: Run, names: str) -> int | None:
 
 
 def _hours(count: int, seconds: float) -> float:
-    return round(count * seconds / 3600, 3)
+    return round(count * seconds / 3600, 6)
 
 
 def _clock(run: Run, case: Case) -> _Clock | str:
@@ -157,12 +158,3 @@ def _moment(run: Run, f: Finding) -> float | None:
         return f.times[0]
     seconds = s.value[(s.step >= f.first_step) & np.isfinite(s.value)]
     return float(seconds.min()) if len(seconds) else None
-
-
-def lasts(facts: Any) -> bool:
-    """Whether the facts of a finding are of a loss that never recovered."""
-    if isinstance(facts, nonfinite.Facts):
-        return facts.recovered is False and facts.metric.startswith("loss")
-    if isinstance(facts, loss_spike.Facts):
-        return facts.class_ == "non_recovering" and facts.alive and not facts.censored
-    return isinstance(facts, divergence.Facts) and facts.above_first is None

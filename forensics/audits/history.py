@@ -161,7 +161,7 @@ def news(past: Past, rows: Iterable[dict[str, Any]], marks: Sequence[Mark]) -> l
         new = [f for f in mark.findings if f not in known]
         if new:
             keys = ("id", "path", "ending", "answer", "owner", "host", "lost_gpu_hours", "rerun")
-            cause = named_cause(row["top_cause"], row["probability"])
+            cause = named_cause(row)
             found.append(
                 {k: row[k] for k in keys} | {"top_cause": cause, "findings": new, "was": old["verdict"] if old is not None else None}
             )

@@ -18,7 +18,9 @@ from forensics.causes.files import causes
 from forensics.errors import ForensicsError
 from forensics.run import identity
 
-Item = tuple[Place, str, str]  # the place, the id of the run, and its id in the place's records
+Item = tuple[
+    Place, str, str, str | None
+]  # the place, the id of the run, its id in the place's records, and what its row says of starting it again
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def write(
     chosen: list[int], table: Table, job: one_place.Job, engine: work.Engine, drawing: Drawing, tick: Callable[[int, int], None]
 ) -> list[str]:
     """Writes the pages; -> the ids whose page would replace a file that is not ours."""
-    items = {table.rows[i][0]: (table.origins[i][0], table.rows[i][0], table.origins[i][1]) for i in chosen}
+    items = {table.rows[i][0]: (table.origins[i][0], table.rows[i][0], table.origins[i][1], table.dicts()[i]["rerun"]) for i in chosen}
     free = set(written_files.free(job.out, items))
     others = sorted(items.keys() - free)
     items = {id: x for id, x in items.items() if id in free}
@@ -76,10 +78,11 @@ def write(
 
 
 def _write_one(item: Item, job: one_place.Job, drawing: Drawing) -> str:
-    place, id, raw = item
+    place, id, raw, again = item
     html, case = written_files.pages_of(id)
     with one_place.at_work(place, job):
         document = _named(one_place.case_of(place, raw, job), id)
+        document["run"]["again"]["says"] = again  # other runs may have had a word in it
         if drawing.names is not None:
             document = redaction.case(document, drawing.names)
         document = _with_notes(document, storage.read(job.out, case))

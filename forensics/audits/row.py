@@ -19,30 +19,33 @@ from forensics.audits import gpu_hours, rerun, whose
 from forensics.audits.row_columns import COLUMNS, EXPLAINED
 from forensics.batches.recorded import batch, shares
 from forensics.case import Case, jsonable
-from forensics.findings import GRAVE
+from forensics.certainty import of_cause
+from forensics.findings import GRAVE, began
 from forensics.guards import over_runs
 from forensics.run import recipe, settings
+from forensics.run.goodput import ENDED_BADLY
 from forensics.run.robust import median, robust_sigma
 from forensics.run.series import Series, series
 from parsers import arrow, secrets
 from parsers.tables import DATED, Run
 
 CURVE, GROWTH, FIRST = 32, 1.3, 12  # points of the small curve; of the hashes: distance and first
-KEYS, TEXT, SPIKES, LOGS = 300, 80, 60, 8
+KEYS, TEXT, SPIKES, LOGS, ERROR = 300, 80, 60, 8, 300
+LOSS = ("loss.train", "loss.eval")
 _SETTINGS = ("batch_size", "accumulation", "optimizer", "schedule", "clip", "beta2", "eps", "width", "world_size")
 
 
 def of(run: Run, case: Case) -> dict[str, Any]:
     """The record of an analyzed run. Taken from the case itself: its JSON takes a fifth of the time of an analysis."""
-    loss = series(run, "loss.train") or series(run, "loss.eval")
-    levels = {n: level for n in ("loss.train", "loss.eval") if (level := last_level(series(run, n))) is not None}
+    loss = series(run, LOSS[0]) or series(run, LOSS[1])  # the one that the small curve draws
+    levels = {n: level for n in LOSS if (level := last_level(series(run, n))) is not None}
     spikes = [(int(s["start"]), str(s["class"])) for s in case.spikes if s["class"] != "not_a_spike"][:SPIKES]
     shards = shares(run)
     struck = [b["shard"] for s, _ in spikes if (b := batch(run, s)) is not None and b["shard"] in shards]
     hosts, times = whose.hosts(run), _times(run)
     more = {"seconds": times[1] - times[0] if times else None, "host": _some(hosts), "shard": _some(list(dict.fromkeys(struck)))}
     return {
-        "row": _row(run, case, levels) | more | _told(run, case),
+        "row": _row(run, case, loss) | more | _told(run, case),
         "identity": case.run["identity"][:LOGS],
         "family": f"{run.framework or ''}|{loss.tag if loss else ''}",
         "config": _config(run),
@@ -86,14 +89,14 @@ def failed(id: str, path: str, error: str) -> dict[str, Any]:
     return {"row": row, **nothing, "times": None, "curve": []}
 
 
-def _row(r: Run, case: Case, levels: dict[str, list[float]]) -> dict[str, Any]:
+def _row(r: Run, case: Case, loss: Series | None) -> dict[str, Any]:
     run: dict[str, Any] = jsonable(
         {k: case.run[k] for k in ("id", "path", "framework", "status", "attempts", "steps", "records", "ending")}
     )
     causes = case.hypotheses if case.verdict != "healthy" else ()
     grave = [f for f in case.findings if f.severity in GRAVE]
     classes = [s["class"] for s in case.spikes]
-    metric = "loss.eval" if "loss.eval" in levels else "loss.train" if levels else None
+    level = last_level(loss)
     found = {
         "id": run["id"],
         "path": run["path"],
@@ -102,9 +105,10 @@ def _row(r: Run, case: Case, levels: dict[str, list[float]]) -> dict[str, Any]:
         "verdict": case.verdict,
         "top_cause": causes[0].id if causes else None,
         "probability": round(float(causes[0].probability), 6) if causes else None,
+        "certainty": of_cause(causes[0].title, causes[0].probability, True) if causes else None,
         "second_cause": causes[1].id if len(causes) > 1 else None,
         **{f"spikes_{c}": classes.count(c) for c in ("fast", "slow", "non_recovering")},
-        "first_bad_step": min((int(f.first_step) for f in grave if f.first_step is not None), default=None),
+        "first_bad_step": began(case.findings),
         "attempts": len(run["attempts"]),
         "steps": run["steps"][1],
         "first_step": run["steps"][0],
@@ -113,10 +117,11 @@ def _row(r: Run, case: Case, levels: dict[str, list[float]]) -> dict[str, Any]:
         "answer": case.answer,
         "grave": len(grave),
         "known": 0,
-        "loss": levels[metric][0] if metric else None,
-        "loss_metric": metric,
+        "loss": level and (level[0] if loss is not None and np.isfinite(loss.value[loss.alive][-1]) else math.nan),
+        "loss_metric": level and (LOSS[0] if series(r, LOSS[0]) is loss else LOSS[1]),
         "started": run["attempts"][0]["started"] if run["attempts"] else None,
         "ending": run["ending"]["kind"] if run["ending"] else None,
+        "error_line": run["ending"]["says"][:ERROR] or None if run["ending"] and run["status"] in ENDED_BADLY else None,
     }
     return {c: found.get(c) for c in COLUMNS}
 

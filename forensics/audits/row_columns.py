@@ -12,7 +12,7 @@ COLUMNS: dict[str, str] = {
     "ending": "string", "gpus": "int64", "gpu_hours": "float64", "lost_gpu_hours": "float64",
     "lost_repeated": "float64", "lost_hang": "float64", "lost_diverged": "float64", "lost_at_start": "float64",
     "owner": "string", "project": "string", "job_id": "string", "shard": "string",
-    "last_good_checkpoint": "string", "rerun": "string", "why_null": "string",
+    "last_good_checkpoint": "string", "rerun": "string", "why_null": "string", "error_line": "string", "certainty": "string",
 }  # fmt: skip
 LOSSES = {  # the columns whose sum is lost_gpu_hours, and what each counts
     "lost_repeated": "work done again after a restart",

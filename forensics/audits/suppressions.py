@@ -115,7 +115,7 @@ def changes(before: dict[str, dict[str, Any]], rows: Sequence[dict[str, Any]]) -
 
 
 def _told(row: dict[str, Any]) -> str | None:
-    return named_cause(row["top_cause"], row.get("probability"))
+    return named_cause(row)
 
 
 def _worse(old: dict[str, Any], new: dict[str, Any]) -> str:

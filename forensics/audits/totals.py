@@ -26,12 +26,13 @@ def of(rows: Sequence[Row]) -> dict[str, Any]:
         "by_loss": _sorted(_entry(kind, [(r, r[kind]) for r in costed if r[kind]]) for kind in LOSSES),
         **{f"by_{key}": _lost_by(costed, names) for key, names in by.items()},
         "to_start_again": sum((r["rerun"] or "").startswith("yes") for r in rows),
+        "to_look_at_first": sum((r["rerun"] or "").startswith("not yet") for r in rows),
         "unknown": _counted(_why(r) for r in rows if r["gpu_hours"] is None),
     }
 
 
 def _sum(rows: Sequence[Row], key: str) -> float | None:
-    return round(sum(r[key] or 0.0 for r in rows), 3) if rows else None
+    return round(sum(r[key] or 0.0 for r in rows), 6) if rows else None
 
 
 def _counted(values: Iterable[str]) -> list[Row]:
@@ -53,7 +54,7 @@ def _sorted(entries: Iterable[Row]) -> list[Row]:
 
 
 def _entry(value: str, members: Sequence[tuple[Row, float]]) -> Row:
-    return {"value": value, "runs": len(members), "lost_gpu_hours": round(sum(hours for _, hours in members), 3)}
+    return {"value": value, "runs": len(members), "lost_gpu_hours": round(sum(hours for _, hours in members), 6)}
 
 
 def _names(key: str) -> Callable[[Row], list[str]]:
@@ -65,7 +66,7 @@ def _owner(r: Row) -> list[str]:
 
 
 def _cause(r: Row) -> list[str]:
-    cause = named_cause(r["top_cause"], r["probability"])
+    cause = named_cause(r)
     return [cause] if r["verdict"] == "unhealthy" and cause else []
 
 

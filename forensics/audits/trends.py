@@ -30,7 +30,7 @@ def weeks(rows: Iterable[Mapping[str, Any]], night: datetime) -> tuple[list[dict
         if row["gpu_hours"] is not None:
             week["costed"] += 1
             for key in ("gpu_hours", "lost_gpu_hours"):
-                week[key] = round(week[key] + (row[key] or 0.0), 3)
+                week[key] = round(week[key] + (row[key] or 0.0), 6)
     if not found:
         return [], undated
     first, last = min(found), max(found)

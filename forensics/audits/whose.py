@@ -57,7 +57,11 @@ def hosts(run: Run) -> list[str]:
                 plain = json.loads(value)
             except ValueError:
                 plain = value
-            found |= {x for x in (plain if isinstance(plain, list) else [plain]) if isinstance(x, str) and x and not x.isdigit()}
+            found |= {
+                x
+                for x in (plain if isinstance(plain, list) else [plain])
+                if isinstance(x, str) and x and not x.isdigit() and "://" not in x
+            }  # a URL is where a service is
     for s in run.sources:
         match = _EVENT_HOST.search(s.path.rsplit("/", 1)[-1])
         if match:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forensics import ranking
-from forensics.case_parts import headline
+from forensics.case_parts import headline, run_again
 from forensics.case_parts.saved_case import finding_of, hypothesis_of
 from forensics.certainty import certainty, of_cause
 from forensics.errors import ForensicsError
@@ -70,6 +70,8 @@ def _ranked(document: Document) -> Document:
         h["rank"] = rank
     if document["verdict"] == "unhealthy":
         document["answer"] = headline.unhealthy([finding_of(f) for f in document["findings"]], ranked, of_case(document["run"]))
+    if document["run"].get("again"):  # a case of an earlier version has none
+        document["run"]["again"] = run_again.ranked_anew(document["verdict"], document["run"], ranked)
     aside = document.pop("set_aside", None)
     if aside and aside["cause"] == ranked[0].id:
         document["culprits"] = aside["culprits"]

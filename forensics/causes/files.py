@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
-from forensics.certainty import SCALE
+from forensics.certainty import OPEN, SCALE
 from forensics.signs.sign import SEEN, Sign
 
 UNKNOWN, NOTHING = "unknown", "nothing"  # no cause on our list; nothing is wrong
@@ -89,9 +89,12 @@ def _effect(told: str) -> Effect:
     return Effect(tuple(signs.split(" + ")), tuple(unless.split(" + ")) if unless else ())
 
 
-def named_cause(cause: str | None, probability: float | None) -> str | None:
-    """The id of a cause that leads clearly enough to be counted as that of its run; else UNKNOWN. None where nothing is to be explained."""
-    return cause if cause is None or (probability or 0.0) >= SCALE[-1][0] else UNKNOWN
+def named_cause(row: Mapping[str, Any]) -> str | None:
+    """The first cause of an audit's row where it leads clearly enough to be counted; else UNKNOWN, as its page calls it open. None where nothing is
+    to be explained."""
+    cause, said = row["top_cause"], row.get("certainty")  # an earlier version did not keep the word
+    is_open = said == OPEN if said else (row.get("probability") or 0.0) < SCALE[-1][0]
+    return UNKNOWN if cause is not None and is_open else cause
 
 
 def asked_by(cause: str) -> tuple[str, ...]:

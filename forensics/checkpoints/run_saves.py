@@ -6,7 +6,6 @@ a budget of bytes, and fills ``run.tables["tensors"]``. Both are done once. Inge
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +20,8 @@ from forensics.checkpoints.describe import Checkpoint, kind_of, measure, step_of
 from forensics.checkpoints.looks import is_state
 from forensics.checkpoints.sick_document import row as tensor_row
 from forensics.checkpoints.sick_values import damaged
-from forensics.findings import GRAVE
+from forensics.findings import GRAVE, began
+from forensics.run import how_it_ended
 from forensics.run.once import once
 from forensics.run.series import series
 from parsers import arrow, secrets
@@ -32,6 +32,7 @@ from parsers.tables import Gap, Run
 
 BUDGET = 2 << 30  # bytes of values streamed for one analysis
 MOST_OPENED = 40  # checkpoints of one run; of more, the first, the last, and some between
+_RAISED = lazy_re(r"[A-Z]\w*(?:Error|Exception|Exit|Warning)\b|^[\w.]+: ")
 _NUMBERED = lazy_re(r"(?is).*(step|checkpoint|ckpt|iter(ation)?|epoch|it|ba|ep)[-_=]?\d.*")
 
 
@@ -72,11 +73,12 @@ def name(c: Checkpoint, run: Run) -> str:
 
 
 def last_healthy(run: Run, findings: Sequence[Finding]) -> dict[str, Any] | None:
-    """The last whole checkpoint of weights before the trouble begins, {"path", "step"}; None where there is none or no trouble.
+    """`last_good` of a run that went wrong or did not come to its own end, {"path", "step"}; None where there is none.
 
     `warning` is added where the run's own retention deletes it with one of its next saves.
     """
-    best = last_good(run, findings) if _onsets(findings) else None
+    wrong = any(f.severity in GRAVE for f in findings) or how_it_ended.ending(run).status in ("crashed", "stopped", "hung")
+    best = last_good(run, findings) if wrong else None
     if best is None:
         return None
     told: dict[str, Any] = {"path": name(best, run), "step": best.step}
@@ -89,16 +91,21 @@ def last_healthy(run: Run, findings: Sequence[Finding]) -> dict[str, Any] | None
 
 
 def last_good(run: Run, findings: Sequence[Finding]) -> Checkpoint | None:
-    """The last whole checkpoint of weights; where there is trouble that weights take harm of, the last one before it begins."""
-    before = min(_onsets(findings), default=math.inf)
+    """The checkpoint to go on from: the last whole one of weights, without a value that no training reaches, from before the trouble; None
+    where it cannot be told."""
+    harm = [f for f in findings if f.severity in GRAVE and f.kind not in HARMLESS]
+    before = trouble_from(findings)
+    if harm and before is None:
+        return None
     bare = {step for f in findings if f.severity != "info" for step in getattr(f.facts, "resumed", None) or ()}  # the trouble began there
-    known = [c for c in _of_weights(run) if c.step is not None and c.step < before and c.step not in bare]
+    known = [c for c in _of_weights(run) if c.step is not None and (before is None or c.step < before) and c.step not in bare]
     good = [c for c in known if is_whole(c) and not damaged(c)]
     return good[-1] if good else None
 
 
-def _onsets(findings: Sequence[Finding]) -> list[int]:
-    return [f.first_step for f in findings if f.severity in GRAVE and f.kind in _ONSETS and f.first_step is not None]
+def trouble_from(findings: Sequence[Finding]) -> int | None:
+    """The first step from which weights may have taken harm; None where they took none, or no finding names a step."""
+    return began(findings, HARMLESS)
 
 
 def _of_weights(run: Run) -> list[Checkpoint]:
@@ -107,18 +114,21 @@ def _of_weights(run: Run) -> list[Checkpoint]:
     return [c for c in tensors(run) if c.step is not None and c.kind in ("weights", "full")]
 
 
-def numbers(run: Run, findings: Sequence[Finding]) -> dict[str, int]:
+def numbers(run: Run, findings: Sequence[Finding]) -> dict[str, Any]:
     """What a sentence on what to do may name: ``saves`` (how many), ``last_save`` and ``checkpoint`` (steps of the last one, and of the
-    last healthy one). What there is not is left out."""
+    one to go on from), ``error_at`` (where the traceback stands, in brackets). What there is not is left out."""
     steps = [s for s in run.tables["checkpoints"]["step"].to_pylist() if s is not None]
-    found = {"saves": len(set(steps)), "last_save": max(steps)} if steps else {}
+    found: dict[str, Any] = {"saves": len(set(steps)), "last_save": max(steps)} if steps else {}
     healthy = last_healthy(run, findings)
-    return found | ({"checkpoint": healthy["step"]} if healthy else {})
+    ended = how_it_ended.ending(run)
+    raised = ended.where and _RAISED.search(ended.says)  # a tracker's word for a failed run is no traceback
+    return found | ({"checkpoint": healthy["step"]} if healthy else {}) | {"error_at": f" ({ended.where})" if raised else ""}
 
 
-_ONSETS = {
-    "loss_spike", "nonfinite", "divergence", "level_shift", "resume_break", "zero_loss", "loss_scale", "eval_jump", "plateau", "grad_spike",
-}  # fmt: skip
+HARMLESS = (  # kinds of findings of which weights take no harm: their values are looked at by themselves
+    "ending", "restart", "throughput", "stall", "memory", "utilization", "logger_artefact", "checkpoint_damage", "checkpoint_state", "suspect_source",
+    "eval_noise", "eval_shadow",
+)  # fmt: skip
 
 
 def is_whole(c: Checkpoint) -> bool:

@@ -15,8 +15,10 @@ import numpy as np
 
 from forensics.many_runs.brief import Brief
 from forensics.run.robust import median
+from parsers.lazy_regex import lazy_re
 
 MOST_VALUES, MOST_ROWS = 8, 40
+_DEBRIS = lazy_re(r"[{}()\[\]'\"=]|\s#[0-9a-f]{8}$")  # of a structure that was printed, cut or not: no value to count by
 
 
 def tables(runs: Sequence[Brief]) -> list[dict[str, Any]]:
@@ -25,7 +27,7 @@ def tables(runs: Sequence[Brief]) -> list[dict[str, Any]]:
     family = min(common, key=lambda f: (-common[f], f)) if common else ""
     found = []
     for name in sorted({k for r in runs for k in r.settings}):
-        known = [r for r in runs if r.settings.get(name) is not None]
+        known = [r for r in runs if r.settings.get(name) is not None and not _DEBRIS.search(str(r.settings[name]))]
         bins = _bins([r.settings[name] for r in known])
         if len(set(bins)) < 2:
             continue
@@ -50,7 +52,8 @@ def _bins(values: Sequence[Any]) -> list[str]:
         return [_plain(v) for v in values]
     edges = np.unique(np.quantile(np.array(numbers, np.float64), np.linspace(0, 1, 6)))
     code = np.clip(np.searchsorted(edges, numbers, "right") - 1, 0, len(edges) - 2)
-    return [f"{edges[i]:.4g} to {edges[i + 1]:.4g}" for i in code]
+    last = len(edges) - 2
+    return [f"{edges[i]:.4g} to {'' if i == last else 'below '}{edges[i + 1]:.4g}" for i in code]
 
 
 def _plain(value: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from forensics import pipeline, ranking
 from forensics.case import Case, Clue, Hypothesis
-from forensics.case_parts import headline
+from forensics.case_parts import headline, run_again
 from forensics.causes import weigh
 from forensics.causes.files import UNKNOWN, causes
 from forensics.errors import ForensicsError
@@ -70,7 +70,8 @@ def concluded(run: Run, case: Case, result: Result, options: Options) -> Case:
     grave = any(f.severity in ("warning", "critical") for f in case.findings)
     told = headline.sentence(run, case.verdict, case.findings, hypotheses, case.checks, _proof(result)) if grave else case.answer
     culprits = tuple({k: v for k, v in c.items() if k not in ("effect", "named")} for c in result.culprits)
-    return replace(case, hypotheses=hypotheses, answer=told, culprits=culprits, replay=document)
+    section = case.run | {"again": run_again.ranked_anew(case.verdict, case.run, hypotheses)}
+    return replace(case, run=section, hypotheses=hypotheses, answer=told, culprits=culprits, replay=document)
 
 
 def _proof(result: Result) -> str:

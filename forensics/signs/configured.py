@@ -13,7 +13,7 @@ from forensics.run.recipe import recipe
 from forensics.run.series import names
 from forensics.run.settings import Setting
 from forensics.run.usual_rate import family, is_set, optimizer, usual
-from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
@@ -41,12 +41,12 @@ def clipping_on(s: Symptoms) -> Sign:
 
 def epsilon_tiny(s: Symptoms) -> Sign:
     """Adam's epsilon is far below the usual 1e-8, so that tiny second moments make large updates (arXiv 2304.09871)."""
-    return _epsilon(s.run, 0.0, TINY_EPSILON, "far below the usual 1e-8")
+    return _epsilon(s.run, "small_epsilon", 0.0, TINY_EPSILON, "far below the usual 1e-8")
 
 
 def epsilon_large(s: Symptoms) -> Sign:
     """Adam's epsilon is as large as usual gradients, so that updates shrink with them as those of SGD do (arXiv 2304.09871)."""
-    return _epsilon(s.run, LARGE_EPSILON, math.inf, "no smaller than usual gradients are")
+    return _epsilon(s.run, "large_epsilon", LARGE_EPSILON, math.inf, "no smaller than usual gradients are")
 
 
 def beta2_short(s: Symptoms) -> Sign:
@@ -183,8 +183,8 @@ def _shown(told: Setting) -> str:
     return "none" if told.value is None else str(told.value)[:40]
 
 
-def _epsilon(run: Run, least: float, end: float, words: str) -> Sign:
-    """SEEN where Adam's epsilon lies in [least, end)."""
+def _epsilon(run: Run, name: str, least: float, end: float, words: str) -> Sign:
+    """SEEN where Adam's epsilon lies in [least, end); `name`: what advice calls it."""
     told = [x for x in settings.settings(run, "eps") if not _NOT_ADAM.search(x.key) and settings.as_number(x.value) is not None]
     if family(run) == "sgd":
         return does_not_arise("there is no epsilon in SGD.")
@@ -194,7 +194,7 @@ def _epsilon(run: Run, least: float, end: float, words: str) -> Sign:
         return cannot_tell("config does not say that the optimizer is Adam or its kin, which alone has this epsilon.")
     eps, where = float(told[-1].value), told[-1].where
     if least <= eps < end:
-        return seen(f"Epsilon is {eps:g}, {words}.", where=where)
+        return Sign(SEEN, f"Epsilon is {eps:g}, {words}.", where=where, numbers={name: f"{eps:g}"})
     return absent(f"Epsilon is {eps:g}.", where=where)
 
 

@@ -87,7 +87,7 @@ def gradient_was_tiny(s: Symptoms) -> Sign:
         return cannot_tell(f"too few gradient norms come before the trouble at step {begins[0]}.")
     level = median(usual)
     text = f"The gradient norm was usually {level:.2g} before the trouble (first at step {begins[0]})."
-    return seen(text, first=int(step[0]), last=begins[0]) if 0 < level < TINY else absent(text)
+    return seen(text, first=int(step[0]), last=begins[0], tiny_gradient=f"{level:.2g}") if 0 < level < TINY else absent(text)
 
 
 def gradient_exactly_zero(s: Symptoms) -> Sign:

@@ -48,10 +48,10 @@
     if (!texts.has(row)) texts.set(row, row.split("<td>").map(plain).join(" ").toLowerCase());
     return texts.get(row);
   };
-  // What is picked: column -> values, any of which a run has to have there, alone or in a list; without values, anything at all.
+  // What is picked: column -> values, any of which a run has to have there, alone, in a list or before a colon; without values, anything at all.
   const heads = [...region.querySelectorAll("th")], names = heads.map((th) => th.textContent);
   const picked = new Map();
-  const has = (s, values) => (values.length ? values.includes(s) || s.split(", ").some((part) => values.includes(part)) : s !== "");
+  const has = (s, values) => (values.length ? values.includes(s) || values.includes(s.split(": ")[0]) || s.split(", ").some((part) => values.includes(part)) : s !== "");
   const filter = () => {
     const wanted = $("#find").value.trim().toLowerCase(), by = [...picked].map(([name, values]) => [names.indexOf(name), values]);
     shown = order.filter((r) => by.every(([column, values]) => has(cell(r, column), values)) && (!wanted || text(r).includes(wanted)));
@@ -64,12 +64,12 @@
   const pick = (name, values) => {
     if (values === null || !names.includes(name)) picked.delete(name); else picked.set(name, values);
   };
-  const SELECTS = ["verdict", "cause"];
+  const SELECTS = [...document.querySelectorAll(".filters select")].map((s) => s.id);
   // The selects, the numbers above and a button for whatever else is picked say the same.
   const show = () => {
     for (const id of SELECTS) $(`#${id}`).value = (picked.get(id) || [""])[0] || "";
     for (const button of document.querySelectorAll(".filter")) button.setAttribute("aria-pressed", same(picked.get(button.dataset.column), button.values));
-    $("#picked").replaceChildren(...[...picked].filter(([name, values]) => !(SELECTS.includes(name) && values.length === 1)).map(([name, values]) => {
+    $("#picked").replaceChildren(...[...picked].filter(([name, values]) => !(SELECTS.includes(name) && values.length === 1 && $(`#${name}`).value === values[0])).map(([name, values]) => {
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = `${name}${values.length ? `: ${values.join(" or ")}` : ""} \u00d7`;

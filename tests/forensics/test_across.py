@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
-from forensics.many_runs import copies_and_forks, outcomes, seed_groups, shared_batches, shared_causes
+from forensics.many_runs import copies_and_forks, outcomes, repeated_failures, seed_groups, shared_batches, shared_causes
 from forensics.many_runs.brief import Brief
 from forensics.many_runs.chance import some_tail, strata_tail, t_limit, t_tail
 from forensics.many_runs.shifts import Spiked
@@ -202,3 +203,21 @@ def test_chances_are_exact() -> None:
     assert t_tail(1.0, 1) == pytest.approx(0.5)  # Cauchy
     assert t_tail(math.sqrt(2), 2) == pytest.approx(1 - math.sqrt(2) / 2)  # 1 - t / sqrt(2 + t^2)
     assert t_tail(t_limit(0.01, 7), 7) == pytest.approx(0.01)
+
+
+def test_failures_that_repeat_are_told_by_their_line_without_what_varies() -> None:
+    def row(id: str, line: str | None, ending: str = "exception", **more: Any) -> dict[str, Any]:
+        return {"id": id, "error_line": line, "ending": ending, "host": None, "owner": None, "path": f"team/{id[0]}/{id}"} | more
+
+    rows = [
+        row("a1", "RuntimeError: CUDA error at 0x7f3a on rank 3, see /data/u1/run.log", host="n1, n2", owner="ada"),
+        row("a2", "RuntimeError: CUDA error at 0x99 on rank 11, see /scratch/x/y.log", host="n1"),
+        row("b1", "RuntimeError: shapes 3x4 and 5x6 differ"),
+        row("b2", "KeyError: 'labels'"),
+        row("c1", None),
+        row("d1", "KeyboardInterrupt", "interrupt"),
+        row("d2", "KeyboardInterrupt", "interrupt"),
+    ]
+    (found,) = repeated_failures.find(rows)
+    assert (found["line"], found["runs"], found["ids"]) == ("RuntimeError: CUDA error at # on rank #, see #", 2, ["a1", "a2"])
+    assert (found["hosts"], found["owners"], found["folders"], found["endings"]) == (["n1", "n2"], ["ada"], ["team/a"], ["exception"])

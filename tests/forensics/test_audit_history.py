@@ -65,7 +65,11 @@ def test_two_nights_with_one_new_failure(root: Path, tmp_path: Path) -> None:
     second = night(root, tmp_path, "two")
     assert new(second) == {"r2": ["ending-exception@199"]}
     told = second["history"]["new"][0]
-    assert (told["owner"], told["was"], told["rerun"]) == ("ada", "healthy", "yes, from the start: fix the line that the traceback names")
+    assert (told["owner"], told["was"], told["rerun"]) == (
+        "ada",
+        "healthy",
+        "yes, from the start: fix the line that the traceback names (train.log line 1)",
+    )
     assert new(night(root, tmp_path, "three")) == {}
     assert len(list((tmp_path / "history").iterdir())) == 3
     text = (tmp_path / "two" / "summary.md").read_text()

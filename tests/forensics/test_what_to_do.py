@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import torch
 from runs import case, loss, make, write
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.2 GiB is free.\n"
@@ -21,8 +22,21 @@ def test_nobody_is_sent_to_a_checkpoint_that_is_not_there(tmp_path: Path) -> Non
     assert "checkpoint" not in advice(case(make(tmp_path / "none", rows, log=crash)))
     folder = make(tmp_path / "saved", rows, log=crash)
     for step in (50, 100):
-        (folder / f"step_{step}.pt").write_bytes(b"PK\x03\x04 cut off")
-    assert "Resume from the checkpoint of step 100." in advice(case(folder))
+        torch.save({"model": {"w": torch.ones(4, 4)}, "step": step}, folder / f"step_{step}.pt")
+    (folder / "step_140.pt").write_bytes(b"PK\x03\x04 cut off")  # damaged: no place to go on from
+    told = case(folder)
+    assert "Resume from the checkpoint of step 100." in advice(told)
+    assert told["run"]["again"]["says"].startswith("yes, from step_100.pt: fix the line that the traceback names")
+
+
+def test_a_checkpoint_after_the_first_bad_step_is_no_place_to_go_on_from(tmp_path: Path) -> None:
+    """A run that was wrong from its first step, and finished: the checkpoint at its end is whole, and of no use."""
+    rows = [{"step": i, "loss": math.nan if i else 2.0} for i in range(150)]
+    folder = make(tmp_path / "wrong", rows, {"max_steps": 150})
+    torch.save({"model": {"w": torch.ones(4, 4)}, "step": 149}, folder / "step_149.pt")
+    told = case(folder)["run"]
+    assert told["last_healthy_checkpoint"] is None and told["again"]["trouble_from"] in (0, 1)
+    assert "from step_149.pt" not in (told["again"]["says"] or "")
 
 
 def test_memory_of_the_optimizer_state_is_worked_out_where_it_leaves_no_room(tmp_path: Path) -> None:
@@ -95,3 +109,13 @@ def test_a_spike_of_the_gradient_names_the_layer_in_which_it_rose_most(tmp_path:
 
     assert any("most of all in grad_norm/layer.2 (" in t for t in titles("layers", 4))
     assert titles("total", 0) and not any("most of all" in t for t in titles("total2", 0))
+
+
+def test_epsilon_is_moved_the_way_that_helps() -> None:
+    from forensics.causes import weigh
+    from forensics.causes.files import causes
+
+    told = causes()["optimizer_second_moment"].interventions
+    assert weigh.filled(told, {"large_epsilon": "1"})[0].startswith("Lower epsilon from 1 to about 1e-8")
+    assert weigh.filled(told, {"small_epsilon": "1e-16"})[0] == "Raise epsilon from 1e-16 towards the gradients' scale."
+    assert weigh.filled(told, {}) == ["Raise beta2, or clip the update."]

@@ -207,7 +207,8 @@ def test_many_rows_are_sorted_and_filtered(show: Any) -> None:
     page.locator("#cause").select_option("fp16_overflow")
     page.locator("#count", has_text="833 of").wait_for()
     page.locator("#live th button", has_text="first bad step").click()
-    steps = [int(x) for x in page.locator("#live tbody tr td:nth-child(7)").all_inner_texts()]
+    at = page.locator("#live th").all_inner_texts().index("first bad step") + 1
+    steps = [int(x) for x in page.locator(f"#live tbody tr td:nth-child({at})").all_inner_texts()]
     assert steps == sorted(steps) and len(steps) == 100
     page.locator("#live th button", has_text="first bad step").click()
     assert page.locator("#live th[aria-sort=descending]").count() == 1
@@ -251,7 +252,7 @@ def test_the_numbers_that_are_asked_for_first() -> None:
     died = told["Died or were stopped, by ending"]
     assert (died.total.number, [(e.number, e.what) for e in died.entries]) == ("3", [("2", "out of memory"), ("1", "hang")])
     hours = told["GPU-hours lost, by kind of loss"]
-    assert (hours.total.number, hours.note) == ("17.2", "of 40, known for 4 of 8 runs")
+    assert (hours.total.number, hours.note) == ("17.2", "of 40; known for 4 of 8 runs")
     assert [(e.number, e.what) for e in hours.entries] == [("14.5", "repeated work"), ("2.25", "hang"), ("0.5", "after divergence")]
     for what, entries in (
         ("node", [("15.2", "n1"), ("12.8", "n2"), ("0.5", "n3")]),
@@ -259,14 +260,32 @@ def test_the_numbers_that_are_asked_for_first() -> None:
     ):
         assert [(e.number, e.what) for e in told[f"GPU-hours lost, by {what}"].entries] == entries
     assert [(e.number, e.what) for e in told["GPU-hours lost, by data shard"].entries] == [("0.5", "web-31")]
-    assert told["To start again"].total.number == "1"
+    assert told["Ready to run again"].total.number == "1"
     assert (
         audit_totals.headline(costly())
-        == "2 of 8 runs went wrong, 1 could not be analyzed, 17.2 GPU-hours lost, 1 bad batch shared by several."
+        == "2 of 8 runs went wrong, of which 1 crashed; 1 could not be analyzed; 17.2 GPU-hours lost, known for 4 of 8 runs; 1 bad batch shared by several."
     )
     nothing = document(8)
     hours = next(t for t in audit_totals.tiles(nothing, {}) if t.what.startswith("GPU-hours"))
-    assert (hours.total.number, hours.note) == ("unknown", "8 runs: the log has no clock")
+    assert (hours.total.number, hours.note) == ("not known", "8 runs: the log has no clock")
+    assert "GPU-hours" not in audit_totals.headline(nothing)
+
+
+def test_a_cost_that_is_not_known_is_never_nothing() -> None:
+    assert [audit_rows.hours(x) for x in (None, 0.0, 0.0009, 0.01, 3.14159, 123.4)] == ["", "0", "<0.01", "0.01", "3.14", "123"]
+    made = costly()
+    for row in made["rows"]:
+        row |= (
+            {"gpu_hours": 10.0, "lost_gpu_hours": 0.0009, **dict.fromkeys(LOSSES), "lost_hang": 0.0009}
+            if row["id"] == "r1"
+            else {"gpu_hours": None}
+        )
+    made["costs"] = totals.of(made["rows"])
+    assert "; <0.01 GPU-hours lost, known for 1 of 8 runs; " in audit_totals.headline(made)
+    assert "| kind of loss | hang | <0.01 |" in audit_page.markdown(made).replace("&lt;", "<")
+    made["rows"][1]["lost_gpu_hours"] = made["rows"][1]["lost_hang"] = 0.0
+    assert "; no GPU-hours lost, known for 1 of 8 runs; " in audit_totals.headline(made | {"costs": totals.of(made["rows"])})
+    assert '<td class="n">not known</td>' in audit_page.render(costly())  # of a week without a known hour
 
 
 def test_every_number_of_the_headline_shows_its_runs(show: Any) -> None:
@@ -289,20 +308,63 @@ def test_every_number_of_the_headline_shows_its_runs(show: Any) -> None:
     page.locator(".filter", has_text="0.5 a, b").click()
     assert page.evaluate("location.hash") == "#owner=a%2C+b"
     page.locator("#verdict").select_option("unhealthy")
+    assert page.locator("#owner").input_value() == "a, b" and page.locator("#picked button").count() == 0
+    page.locator("#owner").select_option("")
+    assert page.evaluate("location.hash") == "#verdict=unhealthy"
+    page.locator(".filter", has_text="14.5").click()  # a column without a select has a button that takes it away
     page.locator("#picked button").click()
-    assert page.evaluate("location.hash") == "#verdict=unhealthy" and page.locator("#picked button").count() == 0
+    assert page.evaluate("location.hash") == "#runs" and page.locator("#picked button").count() == 0
 
 
 def test_the_table_comes_right_after_the_numbers_and_nodes_before_settings() -> None:
     page = audit_page.render(costly())
     places = [page.index(f'id="{name}"') for name in ("h-answer", "runs", "new", "since", "shared", "weeks", "outcomes")]
     assert places == sorted(places)
-    assert re.search(r'<th scope="col">owner</th>', page) and "Died or stopped" in page
+    assert re.search(r'<th scope="col" class="name">owner</th>', page) and "Died or stopped" in page
     made = costly()
     made["rows"][5] |= {"verdict": "unhealthy"}
-    assert "<td>not known: its cause is open" in audit_page.render(made) and "not known" not in page
+    assert "<td>not known: its cause is open" in audit_page.render(made) and "not known: its cause" not in page
     empty = audit_page.render(document(4))
     assert 'id="new"' not in empty and 'id="weeks"' not in empty and ">owner</th>" not in empty
+
+
+def test_a_row_says_what_happened_when_and_whose(show: Any) -> None:
+    made = costly()
+    made["rows"][0] |= {"error_line": "RuntimeError: no space left on device", "started": "2026-01-03T10:00:00Z"}
+    made["rows"][4] |= {"answer": "Loss jumps from 0.5 to 2.1 at step 9. The cause is open."}
+    told = {r["id"]: audit_rows.happened(r) for r in made["rows"]}
+    assert told == dict.fromkeys(told) | {"r0": "RuntimeError: no space left on device", "r4": "Loss jumps from 0.5 to 2.1 at step 9"}
+    page = show("costly")
+    heads = page.locator("#live th").all_inner_texts()
+    assert heads[:5] == ["run", "loss", "verdict", "what happened", "cause"] and heads.index("owner") < heads.index(
+        "run again"
+    ) < heads.index("ending")
+    page.locator("#owner").select_option("ada")
+    page.locator("#count", has_text="1 of").wait_for()
+    assert page.evaluate("location.hash") == "#owner=ada"
+    html = audit_page.render(made)
+    assert "Began 2026-01-03; known for 1 of 8 runs." in html and "<td>2026-01-03<td>" in html
+
+
+def test_names_and_heads_stay_in_view(show: Any) -> None:
+    page = show("many")
+    page.evaluate("document.querySelector('#live .scroll').scrollTo(400, 300)")
+    box = "document.querySelector('#live .scroll').getBoundingClientRect()"
+    assert page.evaluate(f"document.querySelector('#live tbody tr:nth-child(20) td').getBoundingClientRect().left - {box}.left") < 1
+    assert page.evaluate(f"document.querySelector('#live th').getBoundingClientRect().top - {box}.top") < 1
+
+
+def test_failures_that_repeat_come_first_and_what_was_looked_for_is_told() -> None:
+    made = costly()
+    failure = {"line": "Exception: Dataset not found in #.", "example": "x", "runs": 3, "ids": ["r0", "r1", "r2"], "endings": ["exception"],
+               "hosts": ["n1"], "owners": ["ada"], "folders": ["team/x"]}  # fmt: skip
+    looked = {"error_lines": 3, "spiking": 4, "shards": 0}
+    page = audit_page.render(made | {"repeated_failures": [failure], "shared_batches": [], "looked": looked})
+    assert page.index("Failures that repeat") < page.index("Copies and forks") and "Exception: Dataset not found in #." in page
+    assert "looked at the spikes of 4 runs, none beyond chance" in page and "Data shards: no run names any" in page
+    assert "| `Exception: Dataset not found in #.` | 3 | n1, ada |" in audit_page.markdown(made | {"repeated_failures": [failure]})
+    assert "looked at the last lines of 3 runs that died, none twice" in audit_page.render(made | {"looked": looked})
+    assert "team/x/r0\tfrom checkpoint-400: halve the micro-batch" in page.replace("&#9;", "\t")
 
 
 def test_weeks_are_bars_with_their_numbers() -> None:
@@ -315,10 +377,18 @@ def test_what_is_open_has_no_percentage() -> None:
     made = document(4)
     made["causes"] = [{"cause": "unknown", "title": "Cause open", "runs": 1}]
     made["rows"][0] |= {"top_cause": "unknown", "probability": 0.99}
-    made["endings"] = {"crashed": 2, "hung": 1}
     text = audit_page.render(made)
-    assert "<td>unhealthy<td>Cause open<td><td>" in text
-    assert audit_totals.headline(made).startswith("1 of 4 runs went wrong, 2 crashed, 1 hung")
+    assert "<td>Cause open<td>node-" in text and "<td>99 %" not in text
+    made["titles"] = {"lr_too_high": "Learning rate too high"}
+    made["rows"][0] |= {"candidate": "lr_too_high", "probability": 0.54}
+    assert "<td>Cause open: Learning rate too high<td>54 %<td>" in audit_page.render(made)
+    made["causes"][0]["nearest"] = [{"cause": "lr_too_high", "title": "Learning rate too high", "runs": 1}]
+    entries = audit_totals.tiles(made, {"unknown": "Cause open"})[0].entries
+    assert [(e.number, e.what, e.values) for e in entries] == [
+        ("1", "Cause open", ("Cause open",)),
+        ("1", "open, perhaps: Learning rate too high", ("Cause open: Learning rate too high",)),
+    ]
+    assert audit_totals.headline(made).startswith("1 of 4 runs went wrong;")
 
 
 def test_without_script_all_rows_are_there(show: Any) -> None:

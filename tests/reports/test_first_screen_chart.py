@@ -129,6 +129,10 @@ def test_not_known_is_not_none() -> None:
     full = complete(case)
     full["run"]["checkpoints"]["rows"] = [saved]
     assert checkpoint_table.last_healthy(full) == "no healthy checkpoint"
+    full["run"]["again"]["trouble_from"], whole = 355, full["run"]["checkpoints"]["rows"] + [saved | {"path": "b.pt", "healthy": True}]
+    late = full | {"run": full["run"] | {"checkpoints": full["run"]["checkpoints"] | {"rows": whole}}}
+    assert checkpoint_table.last_healthy(late) == "no healthy checkpoint from before step 355, where the trouble began"
+    full["run"]["again"]["trouble_from"] = None
     rows = [saved | {"step": None}]
     unnamed = full | {"run": full["run"] | {"checkpoints": full["run"]["checkpoints"] | {"rows": rows}}}
     assert checkpoint_table.last_healthy(unnamed) == "not known: the checkpoint does not say its step"

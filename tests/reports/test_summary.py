@@ -50,6 +50,16 @@ def test_a_spike_within_a_stretch_that_never_recovers_did_not_come_back() -> Non
     assert costs.cost(complete(case)) == "the loss never recovers in the remaining 101 steps"
     case["spikes"] = [cases.spiked(100, 110, "slow", 0.5, 1.0, 1)]
     assert costs.cost(complete(case)) == "10 steps in a spike that came back; the loss never recovers in the remaining 101 steps"
+    case["spikes"] = [cases.spiked(350, 390, "slow", 0.5, 1.0, 1)]  # it begins where the loss no longer recovers
+    assert costs.cost(complete(case)) == "the loss never recovers in the remaining 101 steps"
+
+
+def test_a_reward_that_does_not_come_back_is_no_loss() -> None:
+    case = complete(cases.nan())
+    lasting = next(b for b in case["timeline"]["bands"] if b.get("kind") == "non_recovering")
+    finding = next(f for f in case["findings"] if f["evidence"])
+    lasting["finding"], finding["evidence"][0]["data"]["metric"] = finding["id"], "rl.reward"
+    assert "reward never recovers" in costs.cost(case)
 
 
 def test_the_last_healthy_checkpoint_with_what_speaks_against_it() -> None:
