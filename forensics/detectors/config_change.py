@@ -82,9 +82,10 @@ def detect(run: Run) -> Iterator[Finding]:
     if sizes is not None:
         at = sizes.step
         restart = any(abs(a["steps"][0] - at) <= 1 for a in run.attempts[1:])
-        facts = Facts(["steps per epoch" if sizes.of_epoch else "batch size"], [[sizes.before, sizes.after]], at, True, restart)
+        grew = sizes.of_epoch and not restart  # within one launch it is the data that became more or less: a loader keeps its batch
+        facts = Facts(["steps per epoch" if sizes.of_epoch else "batch size"], [[sizes.before, sizes.after]], at, not grew, restart)
         shown = evidence.text("batch size", [sizes.text])
-        yield evidence.found(facts, sizes.title, (at, at), "warning", shown, key=f"{at}-batch")
+        yield evidence.found(facts, sizes.title, (at, at), "info" if grew else "warning", shown, key=f"{at}-batch")
     known = series(run, "batch.size") is not None or run.tables["batches"].num_rows
     if not changes and not kept and sizes is None and not known and len(_by_source(run)) < 2:
         raise CannotTell("there is one config, and the log names no batch size")

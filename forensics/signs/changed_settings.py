@@ -28,6 +28,7 @@ LEAST = 10  # values on either side, as for a loss across a restart (forensics.d
 _RATE = lazy_re(
     r"(?i)(^|[._/])(lr|lr_max|lr0)($|[._/])|learning_?rate|(^|[._/])(min|max|base|peak|end|final)_lr|warm_?up|lr_?(scheduler|decay)"
 )
+_BATCH = lazy_re(r"(?i)(?:^|[._\s])batch[ _]?size$")
 _EFFECTS = (loss_spike.Facts, resume_break.Facts, lr_schedule.Facts, level_shift.Facts, throughput.Facts, eval_jump.Facts, divergence.Facts)
 
 
@@ -100,17 +101,19 @@ def behaves_differently_after_change(s: Symptoms) -> Sign:
     except CannotTell as e:
         return cannot_tell(f"{e}.")
     soon = max(SOON, 2 * loss.interval)
+    grown = _grown_batches(s)
     effects: list[Finding[Any]] = [  # a level that is lower is no harm by itself, but it is another one
         f
         for f in (*s.of(*_EFFECTS, severity=GRAVE), *s.of(resume_break.Facts))
         if f.first_step is not None and any(step - loss.interval <= f.first_step <= step + soon for step in steps)
+        if f.severity in GRAVE or not grown or f.facts.up
     ]
     if effects:
         return seen(f"{effects[0].title}, after settings changed at step {steps[0]}.", effects[:3], first=effects[0].first_step)
     told = []
     for step in steps:
         for text, moves in _around(s.run, step):
-            if moves:
+            if moves and not grown:
                 return seen(f"The {text} at step {step}, where settings changed.", s.of(config_change.Facts)[:1], first=step)
             told += [f"the {text}"] if step == steps[0] else []
     for step in steps:
@@ -122,6 +125,15 @@ def behaves_differently_after_change(s: Symptoms) -> Sign:
             f"neither training loss, gradient norm nor step time was logged around the change of settings at step {steps[0]}."
         )
     return absent(f"Around the change of settings at step {steps[0]}, {' and '.join(told)}: less than chance explains, or than a tenth.")
+
+
+def _grown_batches(s: Symptoms) -> bool:
+    """Whether all that changed is a batch that became larger: then a lower loss, less scatter and longer steps are what was to be had for it."""
+    changed = [(key, pair) for f in s.of(config_change.Facts) for key, pair in zip(f.facts.keys, f.facts.changes, strict=True)]
+    try:
+        return bool(changed) and all(_BATCH.search(key) is not None and float(old) < float(new) for key, (old, new) in changed)
+    except (TypeError, ValueError):
+        return False
 
 
 def batch_changes(s: Symptoms) -> list[Finding[config_change.Facts]]:
