@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from forensics.run import endings, how_it_ended, settings
+from forensics.run import endings, fatal_lines, settings
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
@@ -42,7 +42,7 @@ def _setting(run: Run, key: re.Pattern[str]) -> str | None:
 
 def _job(run: Run) -> str | None:
     """As the scheduler's lines name it, else the scheduler's own name of a log."""
-    said = [m[1] for e in endings.events(run, "scheduler") if (m := how_it_ended.JOB.search(str(e["text"])))]
+    said = [m[1] for e in endings.events(run, "scheduler") if (m := fatal_lines.JOB.search(str(e["text"])))]
     named = [m[1] for s in run.sources if (m := _FILE.search(s.path))]
     return next(iter([*reversed(said), *named]), None)
 

@@ -23,6 +23,8 @@ IN_TABLE, TABLE_ROWS = (
     4,
 )  # torchelastic's report: rank, exitcode, error_file, traceback
 ERROR_LINE = lazy_re(r"\b\w*(?:Error|Exception)\b(?:: |$)|assertion|terminate called|\bdied\b|exited? with (?:code|status)", re.I)
+NOT_BEGUN = lazy_re(r"(?:(?:Syntax|Indentation|Tab)Error)+\b")  # several processes may write over each other
+JOB = lazy_re(r"(?i)\bjob[ =]?(?:id)?[ =:]?(\d{4,})")  # a scheduler names the job; its logs are mostly called after it
 BY_SIGNAL = lazy_re(r"is killed by signal: \w")  # torch's DataLoader, of one of its workers
 GONE = lazy_re(r"\b(?:ActorDied|ActorUnavailable|WorkerCrashed|NodeDied)Error\b")  # Ray, of a process that is no more, whatever took it
 NAMELESS = ("error line", "unnamed", "exit code")  # lines that say that it failed, and hardly of what
@@ -80,6 +82,20 @@ def kind(e: Event) -> str | None:
     )
     found = next((name for name, holds in tests if holds()), None)
     return "unnamed" if found == "exception" and text.startswith(UNNAMED) else found
+
+
+def of_last_launch(fatal: list[tuple[str, Event]]) -> list[tuple[str, Event]]:
+    """Without those of launches before it in the same file: what stands above the first word on the last job where a scheduler ended several, and above
+    an error of syntax without a stack, by which Python says that it could not begin the program."""
+    since: dict[str, int] = {}
+    jobs: dict[str, str] = {}
+    for kind, e in fatal:
+        text, source, at = str(e["text"]), str(e["source"]), e["at"] or 0
+        if kind == "error line" and NOT_BEGUN.match(text):
+            since[source] = at
+        elif kind == "scheduler" and (job := JOB.search(text)) is not None and jobs.setdefault(source, job[1]) != job[1]:
+            since[source], jobs[source] = at, job[1]
+    return [(kind, e) for kind, e in fatal if (e["at"] or 0) >= since.get(str(e["source"]), 0)]
 
 
 def means(kind: str, e: Event) -> str:

@@ -23,7 +23,6 @@ from parsers.tables import ZONES_APART, Run
 
 TORN = lazy_re(r"\b(?:torn|truncated|cut off|incomplete|no whole)\b", re.I)
 ANEW = 10  # settings: stdout and stderr of one launch share hardly any, and two launches share most
-JOB = lazy_re(r"(?i)\bjob[ =]?(?:id)?[ =:]?(\d{4,})")  # a scheduler names the job; its logs are mostly called after it
 STREAM = lazy_re(r"\.(?:out|err|stdout|stderr)$")  # what a scheduler calls the two streams of one job
 RUNNING_SECONDS = 900.0  # a run whose own clock is younger than that may go on; longer than most logging intervals and saves
 GRACE = 5  # bound: logged values between the notice of a scheduler and the kill, 30 s later where Slurm is not told otherwise
@@ -77,10 +76,11 @@ def ending(run: Run) -> Ending:
 @once
 def _died(run: Run, attempt: int) -> Ending | None:
     """What ended an attempt, by its last fatal line; None where no line tells it."""
-    step = run.attempts[attempt]["steps"][1] if run.attempts else None
+    step = run.attempts[attempt]["steps"][1] if run.attempts else reach.saved(run)
     last = endings.of_attempt(run, attempt)
     closed = {e["source"]: e["at"] or 0 for e in proper_end.closings(run, last)}  # file -> place of its last closing line
     fatal = [(kind, e) for e in last if (kind := fatal_lines.kind(e)) and not _survived(run, e, closed) and _of_this_launch(run, e)]
+    fatal = fatal_lines.of_last_launch(fatal)
     many = len({e["rank"] for e in last if e["rank"] is not None}) > 1
     limits = {e["source"]: e["at"] or 0 for k, e in fatal if k == "scheduler"}
     for kind in fatal_lines.ORDER:
@@ -104,7 +104,11 @@ def _died(run: Run, attempt: int) -> Ending | None:
 @once
 def _alive(run: Run) -> Ending:
     """How the last attempt ended where no fatal line tells it: finished, failed by a code or a word alone, silent, running, cut."""
-    step, last, planned = reach.last(run), endings.of_attempt(run, len(run.attempts) - 1), planned_steps(run)
+    step, last, planned = (
+        reach.last(run) if run.attempts else reach.saved(run),
+        endings.of_attempt(run, len(run.attempts) - 1),
+        planned_steps(run),
+    )
     if (end := proper_end.finish(run)) is not None:
         return Ending("finished", end.says, end.where, step=step, planned=planned, how=end.how)
     if codes := [e for e in last if e["kind"] == "exit" and e["level"] == "error"]:
@@ -215,7 +219,7 @@ def _of_this_launch(run: Run, e: Event) -> bool:
     if began is not None and e["time"] is not None and e["time"] < began - ZONES_APART:
         return False
     stepped, printed, source = endings.progress(run), _printed_settings(run), str(e["source"])
-    if source in stepped or e["rank"] or any(job in log for job in JOB.findall(str(e["text"])) for log in stepped):
+    if source in stepped or e["rank"] or any(job in log for job in fatal_lines.JOB.findall(str(e["text"])) for log in stepped):
         return True
     if any(STREAM.sub("", source) == STREAM.sub("", log) for log in stepped):
         return True

@@ -100,8 +100,8 @@ def counts_epochs(run: Run) -> bool:
 @once
 def unit(run: Run) -> str:
     """What the steps of the metrics table count: "epoch" where the log names nothing finer, else "step"."""
-    if not run.attempts:  # not one step: whatever the plan is told in
-        return "epoch" if not any(_told_steps(run)) and any(_epoch_plans(run)) else "step"
+    if not run.attempts:  # not one step: whatever plan and saves are told in
+        return "epoch" if (any(_epoch_plans(run)) or reach.saves_epochs(run)) and not any(_told_steps(run)) else "step"
     noted = reach.noted(run)
     last = reach.last(run)
     if noted and last is not None:

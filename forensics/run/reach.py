@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from forensics.run import endings
 from forensics.run.series import parts, series
 from parsers import arrow
 from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS, RUN_CLOCK
@@ -33,6 +34,21 @@ def last(run: Run) -> int | None:
 
 def first(run: Run) -> int | None:
     return min((a["steps"][0] for a in run.attempts), default=None)
+
+
+def saved(run: Run) -> int | None:
+    """How far a log that measures nothing came by what it says of its saves: what saves has trained."""
+    found = _saves(run)
+    return found[-1]["step"] if found else None
+
+
+def saves_epochs(run: Run) -> bool:
+    """Do the saves of such a log name the epochs that they stand behind?"""
+    return any("epoch" in e["text"].lower() for e in _saves(run)[-1:])
+
+
+def _saves(run: Run) -> list[endings.Event]:
+    return [e for e in endings.events(run, "checkpoint_saved") if e["step"]] if not run.attempts else []
 
 
 def distinct(run: Run) -> int:

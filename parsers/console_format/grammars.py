@@ -25,6 +25,9 @@ _PLACES = _STEP | {*vocabulary.EPOCH} | vocabulary.THROUGH_THE_RUN
 STEP_WORD = "|".join(sorted((_STEP | {*vocabulary.EPOCH} | vocabulary.THROUGH_THE_RUN) - {"up"}, key=len, reverse=True))
 _PLURAL = {"steps", "iters", "iterations", "updates"}  # behind other settings: how many there will be
 _EPOCH = {*vocabulary.EPOCH, "ep", "i_ep", "i_epoch"}
+PREPARES = lazy_re(
+    r"[\d?] ?(?:examples|ex|ba|[kKMG]?i?B|files?|rows?|docs?)/s\b|^\W*(?:Fetching|Downloading|Uploading|Loading|Resolving|Extracting)\b"
+)  # units of data sets and downloads, and what libraries say in front
 _CUT = lazy_re(r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|(?<![Aa]vg)\.\s|(?<!\.)\.{3,}+(?=[A-Za-z])|\s/\s")
 # ||w||, as a formula has it: bars that touch a word part nothing
 _NORM = lazy_re(r"(?<![\w|‖])(?P<bar>\|{1,2}|‖)\w{1,16}(?P=bar)(?:_?[2F])?$")

@@ -6,6 +6,7 @@ import re
 
 from parsers.console_format.grammars import STEP_WORD
 from parsers.lazy_regex import lazy_re
+from parsers.records.vocabulary import EPOCH
 
 Key = tuple[str, str, bool, bool]  # as `grammars.key_of` gives it
 
@@ -20,6 +21,11 @@ _SCORE = {("Score", "Score iteration"): "Score (loss)"}  # Deeplearning4j's Scor
 # words that tell two values of one thing apart: "gnorm local 0.9 reduced 0.6", "grad_norm before 3.1 after 1.0"
 _CONTRASTS = ({"local", "reduced", "global"}, {"before", "after"}, {"raw", "clipped"}, {"mean", "median", "min", "max", "std"})
 _FEW_WORDS = lazy_re(r"[A-Za-z]\w{0,15}(?: [A-Za-z]\w{0,15})?")
+
+
+def named(keys: list[Key], gaps: list[str]) -> list[Key]:
+    """The names of a line's numbers, each seen beside the others."""
+    return episodes_apart(named_by_contrast(named_after_step(named_apart(keys), gaps), gaps))
 
 
 def named_after_step(keys: list[Key], gaps: list[str]) -> list[Key]:
@@ -53,6 +59,13 @@ def named_apart(keys: list[Key]) -> list[Key]:
         (f"{words} {key}", "", explicit, tight) if tight and key in apart else (key, words, explicit, tight)
         for key, words, explicit, tight in keys
     ]
+
+
+def episodes_apart(keys: list[Key]) -> list[Key]:
+    """``ep:45 epch:0.89``: beside another word for epochs, "ep" counts episodes."""
+    if not any(key.lower() == "ep" for key, *_ in keys) or not any(key.lower() in EPOCH for key, *_ in keys):
+        return keys
+    return [("episodes", *key[1:]) if key[0].lower() == "ep" else key for key in keys]
 
 
 def between_marks(m: re.Match[str], gap: str) -> bool:

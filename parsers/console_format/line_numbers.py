@@ -22,8 +22,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from parsers.console_format.grammars import EVAL, NUM, STRONG, VOCABULARY, first_of_several, is_vector, is_word, key_of, role_of
-from parsers.console_format.line_keys import between_marks, is_rate, named_after_step, named_apart, named_by_contrast, set_apart
+from parsers.console_format.grammars import EVAL, NUM, PREPARES, STRONG, VOCABULARY, first_of_several, is_vector, is_word, key_of, role_of
+from parsers.console_format.line_keys import between_marks, is_rate, named, set_apart
 from parsers.console_format.line_labels import mode_of, put_groups, put_labels
 from parsers.console_format.line_places import put_places
 from parsers.console_format.line_prefix import SUFFIX, Field, Line, prefix, whole
@@ -48,7 +48,6 @@ _BAR = lazy_re(r"%(\|[^|]*\|)")
 _TRAINS = lazy_re(
     r"(?i)\W*(?:(?:(?!val|test|eval)[\w-]{1,20}+ )?train\w*(?: progress)?\W*)?\d+%\|[^|]*\|.*(?:(?:it|step|batch|iter)/s|s/(?:it|step|batch|iter)|\?it)\b"
 )  # preprocessing names itself
-_PREPARES = lazy_re(r"[\d?] ?(?:examples|ex|ba|[kKMG]?i?B|files?|rows?|docs?)/s\b")  # units of data sets and downloads
 _TIMES = {"ms", "us", "µs", "s", "sec", "secs", "seconds"}
 _AND_SECONDS = lazy_re(r" ?\d+(?:\.\d+)?[ms]\b")
 _DRAWN = lazy_re(r"\[[=>.#-]+ +$")  # the drawn part of a bar that writes its count in its middle (pytorch-cifar's progress_bar)
@@ -56,6 +55,7 @@ _LLM_C = {"tel": "test loss", "trl": "train loss", "eval": "hellaswag acc"}
 SKIP = lazy_re(r"(?i)^(?:eta|v_num|remaining(?: time)?|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank|is less than current step)$")
 _TRAINING = {"train", "training", *EVAL}
 _OF_SET = lazy_re(rf"(?i)^(?:train|training|{'|'.join(EVAL)})\s+(?=[A-Za-z])")  # "dev xent"
+_COUNTED = lazy_re(r"(?i)token|smpl|sample|episode|frame")  # things that loggers count in thousands
 _SPEED = lazy_re(rf"(?:{_DONE}|it)/s(?:ec)?|{_EACH}")  # units that say what is measured
 _MOST_NUMBERS = 1000  # a line of more is a printed tensor, not a report
 _CALL, _GIVES = lazy_re(r"\w\([A-Za-z][^()]{0,60}$"), lazy_re(r"\)[=:]")  # "rmse(train, last 30)=1.17": 30 is of the name
@@ -76,7 +76,7 @@ def read_line(text: str) -> Line:
     for i in range(len(scan.tokens)):
         scan.take(i)
     put_places(line, body, scan.found)
-    if line.bar and _PREPARES.search(body) and not any(STRONG.search(t) for t, _ in line.metrics()):
+    if line.bar and PREPARES.search(body) and not any(STRONG.search(t) for t, _ in line.metrics()):
         line.fields = [f._replace(role="skip") if f.role not in {"time", "rank"} else f for f in line.fields]
     put_groups(line)
     put_vectors(line)
@@ -110,12 +110,10 @@ class _Scan:
     previous: str = ""  # tag of the metric just before, for its bracketed mean
 
     def __post_init__(self) -> None:
-        body = self.line.text[self.line.body :]
-        gaps = [gap for _, gap in self.tokens]
-        self.keys = named_by_contrast(named_after_step(named_apart([key_of(gap) for gap in gaps]), gaps), gaps)
+        body, gaps = self.line.text[self.line.body :], [gap for _, gap in self.tokens]
+        self.keys = named([key_of(gap) for gap in gaps], gaps)
         self.singles = all(" " not in _OF_SET.sub("", key[0]) for key in self.keys)
-        self.torchtune = re.match(r"\s*\d+\|\d+\|", body) is not None
-        self.llm_c = body[:2] == "s:"
+        self.torchtune, self.llm_c = re.match(r"\s*\d+\|\d+\|", body) is not None, body[:2] == "s:"
 
     def take(self, i: int) -> None:
         """The role of the i-th number."""
@@ -229,6 +227,7 @@ class _Scan:
             text[m.end("num") :][:2] == "%|"
             or is_vector(gap, text[m.end() : m.end() + 200], key)
             or (SKIP.match(key) and not is_rate(key, m))
+            or (key.endswith(".py") and not text[m.end() :].strip())  # the place that rich prints at the right
         ):
             return False
         if len(key) > 80 or len(key.split()) > 7 or not re.search("[A-Za-zθϑ∇]", key):
@@ -240,7 +239,7 @@ class _Scan:
 
     def _metric(self, i: int, key: str, unit: str) -> None:
         line, (first, end) = self.line, self.tokens[i][0].span("num")
-        scaled = unit in SUFFIX and ("consumed_tokens" in line.text or "token" in key)
+        scaled = unit in SUFFIX and ("consumed_tokens" in line.text or _COUNTED.search(key) is not None)
         line.scaled = line.scaled or scaled
         if unit in _TIMES and role_of(key, "num", True):  # "Step: 34ms"
             key = f"{key} time ({unit})"

@@ -34,7 +34,9 @@ _PREFIX = lazy_re(
     r"|\[?(?P<glog>[IWEFC] ?\d{4} \d\d:\d\d:\d\d(?:\.\d+)?)(?: +\d+)?(?: +[\w./-]+:\d+)?\]?"
     rf"|(?P<syslog>(?:{'|'.join(_MONTHS)}) [ \d]\d \d\d:\d\d:\d\d)"
     rf"|\[?(?P<dmy>\d\d?[-/ ](?:{'|'.join(_MONTHS)})(?:[-/ ]\d{{4}})?[ :]\d\d:\d\d:\d\d(?:[.,]\d+)?)(?: [+-]\d{{4}})?\]?(?!\w)"
-    r"|\[?(?P<md>\d\d/\d\d(?:/\d{4})? \d\d:\d\d:\d\d)(?: [\w.]+)?\]?:?|\[?(?P<unix>1[4-9]\d{8}\.\d+)\]?(?!\w)"
+    rf"|\[?(?P<md>\d\d/\d\d(?:/\d{{4}})? \d\d:\d\d:\d\d|\d\d/\d\d \[\d\d:\d\d:\d\d(?=\] +{_LEVEL}\b))(?: [\w.]+)?\]?:?"
+    r"|\[?(?P<unix>1[4-9]\d{8}\.\d+)\]?(?!\w)"
+    r"|\[\d\d/\d\d/\d\d \d\d:\d\d:\d\d\](?!\w)"  # rich's, and of others with the day first: no moment is told
     r"|\[?(?P<compact>(?:19|20)\d{6}[-_ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?!\w)"
     r"|\[(?P<dotted>\d\d\.\d\d\.\d\d\|\d\d:\d\d:\d\d)\]"  # torchlight (ST-GCN): %m.%d.%y|%X
     r"|\[?(?P<points>\d\d\.\d\d\.(?:\d\d|\d{4}) \d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?!\w)"  # the day first, as in Germany
@@ -175,8 +177,8 @@ def _minute(text: str, kind: str) -> tuple[str, str]:
     if kind == "day":
         return f"1970-01-01 {text[:5]}", text[6:]
     if kind == "md":
-        said, clock = (text[6:10], text[11:]) if len(text) > 16 else (NO_YEAR, text[6:])
-        return f"{said}-{text[:2]}-{text[3:5]} {clock[:5]}", clock[6:]
+        said, clock = text[6 : text.index(" ")], text[text.index(" ") :].lstrip(" [")
+        return f"{said or NO_YEAR}-{text[:2]}-{text[3:5]} {clock[:5]}", clock[6:]
     if kind == "dmy":
         day, month, said, clock = _DAY_FIRST.fullmatch(text).groups()  # type: ignore[union-attr]  # as _PREFIX found it
         return f"{said or NO_YEAR}-{_MONTHS.index(month) + 1:02}-{int(day):02} {clock[:5]}", clock[6:]

@@ -18,6 +18,7 @@ class Steps:
     def __init__(self) -> None:
         self.step: int | None = None
         self.line = -100
+        self.every = 0  # how far the last step was from the one before it
         self.loose = False  # a loss came before any step
         self.epoch: int | None = None
         self.headed = False  # "Epoch 3/12" stands alone above its lines
@@ -108,8 +109,14 @@ class Steps:
         self.last = it if it is not None else self.last
         self.finer = self.finer or it is not None or "step" in parts
         self.epoch = epoch if epoch is not None else self.epoch
-        self.step, self.line = step, n
+        self.reach(step, n)
         return step
+
+    def reach(self, step: int | None, n: int) -> None:
+        """Line ``n`` says that the log is at this step."""
+        apart = (step or 0) - (self.step or 0)
+        self.every = apart if apart > 0 else self.every
+        self.step, self.line = step, n
 
     def _composed(self, epoch: int, it: int, total: int, held_out: bool) -> int:
         """The step of iteration ``it`` of ``total``. Epochs that go on with another number of batches (another batch size after a resume) go on in

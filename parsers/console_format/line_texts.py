@@ -1,4 +1,5 @@
-"""Lines as they would read if nothing had come between the program and its log: a bar that a notebook drew elsewhere, a tuple that Python 2 printed."""
+"""Lines as they would read if nothing had come between the program and its log: a bar that a notebook drew elsewhere, a tuple that Python 2 printed,
+an empty line that PowerShell took for an error."""
 
 from __future__ import annotations
 
@@ -12,6 +13,9 @@ _BAR_AND_MORE = lazy_re(r"(.*?\d%\|[^|]*\| *[\d.kM]+/[\d.kM]+ \[[^\[\]]*+\])(?: 
 _CARETS = lazy_re(r"(\s*[~^]{3,})([^\s~^].*)", re.DOTALL)
 _ARRAY = lazy_re(r"\barray\(([^()]*), dtype=\w+\)")
 _NO_NUMBER = lazy_re(r"(?<=[\[(, ])(-?(?:nan|inf))(?=[,\])])")
+_EMPTY = (
+    "System.Management.Automation.RemoteException"  # PowerShell makes an error of each line of stderr; one without words shows its type
+)
 _TUPLES = ("('", '("')
 _LONGEST, _VECTOR = 2000, 4  # characters; numbers, of which more are a printed vector
 
@@ -20,6 +24,8 @@ def plain(text: str) -> str:
     """The line with the marks of a bar between its share and its counts, and without those of a tuple."""
     if "% " in text and "<" in text:
         text = _NO_BAR.sub(r"\1|| ", text)
+    if text.startswith(_EMPTY) and text.rstrip() == _EMPTY:
+        return ""
     return _untupled(text) if text.startswith(_TUPLES) and len(text) < _LONGEST else text
 
 

@@ -74,9 +74,9 @@ class Measured:
             shape.rows.append(m.groups())
         taken = len(shape.rows) - before
         if taken:
-            last = n + first + taken - 1
-            shape.places.extend(range((n + first) << 20, (last + 1) << 20, 1 << 20))
-            self._reached(shape, last, shape.rows[-1])
+            shape.places.extend(range((n + first) << 20, (n + first + taken) << 20, 1 << 20))
+            for row in shape.rows[-min(taken, 2) :]:
+                self._reached(shape, n + first + taken - 1, row)
         return taken
 
     def _take(self, shape: Shape, place: int, words: tuple[str, ...], text: str) -> None:
@@ -107,7 +107,8 @@ class Measured:
         shape.rows.append(words)
 
     def _reached(self, shape: Shape, n: int, words: tuple[str, ...]) -> None:
-        self.now.step, self.now.line, self.redrawn = whole(words[shape.step_at]), n, (None, 0)
+        self.redrawn = (None, 0)
+        self.now.reach(whole(words[shape.step_at]), n)
         if not shape.line.mode:
             self.headings.trains()
 

@@ -13,6 +13,7 @@ from parsers.console_format.measured import Measured
 from parsers.console_format.other_lines import Words
 from parsers.console_format.phases import EPOCH_ABOVE
 from parsers.console_format.retold_lines import RetoldLines
+from parsers.console_format.rounded_steps import in_full
 from parsers.console_format.split_columns import SplitColumns
 from parsers.lazy_regex import lazy_re
 from parsers.runs.process_lines import LAUNCH
@@ -63,9 +64,9 @@ class Reader:
         if len(text) > MAX_SEGMENT:
             self.gaps.append(Gap(f"line {place >> 20}", f"{len(text):,} characters long; only its beginning was read"))
             text = text[:MAX_SEGMENT]
-        if (parts := line_texts.two(text)) is not None:
-            self.line(place, parts[0])
-            self.line(place, parts[1], torn)
+        if parts := line_texts.two(text) or in_full(text, self.measured.now.step, self.measured.now.every):
+            for part in parts:
+                self.line(place, part, torn and part is parts[-1])
             return
         rank, text = None, _OFTEN.sub("", text) if "x across cluster]" in text else text
         if self.srun and (m := LABEL.match(text)):

@@ -4,7 +4,7 @@ One list for each role, the best name first. CSV, Parquet, JSON, console lines, 
 that the same rows give the same steps whatever wrote them.
 
 The names are those of the writers: Hugging Face, LLaMA-Factory, ms-swift, Lightning and Keras loggers, Ultralytics, MMCV and MMEngine,
-Detectron2, fairseq, Megatron-LM, nanoGPT, Stable-Baselines3, Ray, AlgoPerf, DVCLive, MLflow, W&B, ClearML, Comet; and what people write by hand.
+Detectron2, fairseq, LeRobot, Megatron-LM, nanoGPT, Stable-Baselines3, Ray, AlgoPerf, DVCLive, MLflow, W&B, ClearML, Comet; and what people write by hand.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LAST_RESORT = ("episode", "episodes", "game", "rollout", "round", "generation", 
 # In a console line that names no other step, where it rises from line to line.
 COUNTED = frozenset({*BATCH_NUMBER, *_UPDATES, *LAST_RESORT[:7], "sample", "samples"})
 
-EPOCH = ("epoch", "current_epoch", "train/epoch", "epochs", "epoch_num", "_epoch")
+EPOCH = ("epoch", "current_epoch", "train/epoch", "epochs", "epoch_num", "_epoch", "epch")
 TIME = (
     "@timestamp", "local_timestamp", "asctime", "_timestamp", "timestamp", "wall_time", "time", "ts", "unix_time", "epoch_time",
     "timestamp_ms", "time_stamp", "created_at", "datetime", "date",

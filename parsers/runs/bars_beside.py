@@ -1,7 +1,8 @@
 """Numbered lines beside a progress bar that went to another file: transformers' ``{'loss': ...}`` in a job's stdout, its bar in the stderr.
 
-The lines come every so many steps, and the bar says how far the training is: of 26 lines beside a bar at 260 each stands for 10 steps. One
-number of steps a line must fit, or one that people set (10, 20, 50, 100, ...), and only one bar may stand beside them.
+The lines come every so many steps, and the bar says how far the training is: of 26 lines beside a bar at 260 each stands for 10 steps, and
+of 30 beside one at 600 of a training that went on from step 300, too. One number of steps a line must fit, or one that people set
+(10, 20, 50, 100, ...), and only one bar may stand beside them.
 """
 
 from __future__ import annotations
@@ -31,15 +32,22 @@ def placed(metrics: pa.Table, events: pa.Table, sources: Sequence[Source]) -> tu
     mine = (source == paths.index(counted[0])) & arrow.present(metrics["step"]) if counted[0] in paths else np.zeros(0, np.bool_)
     step = arrow.filled(metrics["step"], 0)
     lines = int(step[mine].max()) if mine.any() else 0
-    fit = range(at // (lines + 1) + 1, at // max(lines, 1) + 1)
+    since = _resumed(events, counted[0])
+    fit = range((at - since) // (lines + 1) + 1, (at - since) // max(lines, 1) + 1)
     every = next(iter(fit if len(fit) == 1 else [n for n in fit if n in _ROUND]), 1)
     if lines < _LEAST or every < 2 or (np.diff(step[mine]) < 0).any():
         return metrics, {}
-    step = np.where(mine, step * every, step)
+    step = np.where(mine, since + step * every, step)
     column = arrow.numbers(step.astype(np.int64), arrow.present(metrics["step"]))
     return metrics.set_column(metrics.schema.get_field_index("step"), metrics.schema.field("step"), column), {
         counted[0]: NOTE.format(every=every, bar=bar)
     }
+
+
+def _resumed(events: pa.Table, log: str) -> int:
+    """The step that training went on from, as a line of the log says; 0 where none does."""
+    said = zip(*(events[c].to_pylist() for c in ("kind", "source", "step")), strict=True)
+    return max((step for kind, source, step in said if kind == "resume" and source == log and step), default=0)
 
 
 def _bars(events: pa.Table) -> dict[str, int]:

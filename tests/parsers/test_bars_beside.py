@@ -40,3 +40,10 @@ def test_a_bar_in_the_other_stream_says_at_which_step_each_line_was_printed(tmp_
 )
 def test_a_bar_that_may_be_of_something_else_places_nothing(tmp_path: Path, lines: int, at: int, bar: str, measures: str) -> None:
     assert steps(job(tmp_path, lines, at, bar=bar, measures=measures)) == [*range(1, lines + 1)]
+
+
+def test_lines_of_a_training_that_went_on_stand_behind_the_step_it_went_on_from(tmp_path: Path) -> None:
+    job(tmp_path, 20, 500)
+    text = (tmp_path / "job.out").read_text()
+    (tmp_path / "job.out").write_text(f"Resuming training from out/checkpoint-300\n{text}")
+    assert steps(parsers.read(tmp_path)) == [300 + 10 * i for i in range(1, 21)]

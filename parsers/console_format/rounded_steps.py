@@ -1,0 +1,28 @@
+"""Lines whose logger rounds the step (``step:1K smpl:32K ep:101 loss:1.226``, LeRobot's): the same line with its step in full.
+
+A step that is rounded stands on many lines alike. The lines before said theirs in full, and a loop logs at even distances: the
+step is the next one at that distance which the label rounds. Where none is known, the label itself is the step.
+"""
+
+from __future__ import annotations
+
+from parsers.lazy_regex import lazy_re
+
+_UNITS = {"K": 10**3, "M": 10**6, "B": 10**9}
+_STEP = lazy_re(r"\b(?:global_)?(?:step|iter(?:ation)?)[:=] ?(?P<n>\d{1,4}(?:\.\d{1,2})?)(?P<unit>[KMB])(?= +[A-Za-z][\w/]*[:=])")
+
+
+def in_full(text: str, last: int | None, every: int) -> tuple[str, ...]:
+    """The line that stands for one whose step is rounded, if any; ``last``: the step before, ``every``: how far it was from the one before it."""
+    m = _STEP.search(text)
+    step = _step(m["n"], _UNITS[m["unit"]], -1 if last is None else last, every) if m is not None else None
+    return (f"{text[: m.start('n')]}{step}{text[m.end() :]}",) if m is not None and step is not None else ()
+
+
+def _step(number: str, unit: int, last: int, every: int) -> int | None:
+    said, half = round(float(number) * unit), unit // (2 * int(10 ** len(number.partition(".")[2])))
+    if every > 0 and last >= 0:
+        rounds = max(1, -((last - said + half) // every))
+        if abs(last + rounds * every - said) <= half:
+            return last + rounds * every
+    return said if said >= last else None
