@@ -104,8 +104,9 @@ def _values(s: Series, grows: bool) -> Floats:
 
 
 def _levels(x: Floats) -> tuple[float, float]:
-    """Medians of the first values and of the last tenth."""
-    return median(x[:5]), median(x[-max(len(x) // 10, 3) :])
+    """Of the first values, their median or the very first one where they climb from it, and the median of the last tenth."""
+    first = median(x[:5])
+    return float(x[0]) if 0 <= x[0] < first / GROWTH else first, median(x[-max(len(x) // 10, 3) :])
 
 
 def _untrained(run: Run) -> bool:
