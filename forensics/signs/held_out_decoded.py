@@ -8,7 +8,7 @@ import numpy as np
 
 from forensics.run.series import Series, names, parts, series
 from forensics.run.usable_values import begins_late, first_level, last_level, usable
-from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 from parsers.lazy_regex import lazy_re
 from parsers.name_rules import words
 from parsers.tables import Run
@@ -24,14 +24,16 @@ NOTHING = 0.9  # unit: nine of ten are wrong
 PERCENT = 3.0  # unit: three times as many errors as words are no share any more
 _ERRORS = lazy_re(r"\b(wer|cer|ler|ter|(word|char|character|label|token|phone|phoneme) error( rate)?)\b")
 _MATCHES = lazy_re(r"\b(exact match|exact matches|em)\b")
+_SHARED = lazy_re(r"\b(rouge( (1|2|l|lsum))?|s?bleu|meteor|chr ?f)\b")
+FEW = 0.1  # unit: of the words or their sequences, one in ten is that of the answer
 
 
 def nothing_decoded_right(s: Symptoms) -> Sign:
     """At every evaluation nearly all words that the model writes by itself are wrong, or not one answer is right, while the loss of the answers it is
     given comes down to next to nothing: the two do not go by one vocabulary, or the loss shows the model what it is to predict."""
-    rates, matches = _logged(s.run, _ERRORS), _logged(s.run, _MATCHES)
-    if not rates and not matches:
-        return cannot_tell(f"neither a word error rate nor exact matches were logged {EVALUATIONS} times.")
+    rates, matches, shared = (_logged(s.run, pattern) for pattern in (_ERRORS, _MATCHES, _SHARED))
+    if not rates and not matches and not shared:
+        return cannot_tell(f"neither a word error rate, exact matches nor words in common were logged {EVALUATIONS} times.")
     train, held_out = usable(s.run, "loss.train")[1], series(s.run, "loss.eval")
     if not len(train) or begins_late(s.run):
         return cannot_tell("the training loss was not logged from its beginning.")
@@ -45,9 +47,23 @@ def nothing_decoded_right(s: Symptoms) -> Sign:
         x = p.value[p.usable] / (100 if np.median(p.value[p.usable]) > PERCENT else 1)
         there = bool(x.min() >= NOTHING) and low <= LEARNT * first
         return _told(p, there, f"{p.tag} is {x.min():.1%} at best and {x[-1]:.1%} at the end, while {text}", s.run)
-    p, best = matches[0], float(matches[0].value[matches[0].usable].max())
-    there = not best and held_out is not None and low <= min(SURE, LEARNT * first)
-    return _told(p, there, f"{p.tag} is {best:.3g} at best, while {text}", s.run)
+    p = (matches or shared)[0]
+    best = float(p.value[p.usable].max())
+    share = best / (100 if best > PERCENT else 1)
+    given = held_out is not None and low <= min(SURE, LEARNT * first)  # sure of each word that it is shown, and it writes none of them
+    if matches and not best and not given and held_out is not None and held_out.value[held_out.usable].min() >= first:
+        given, trained = last_level(train) <= min(SURE, LEARNT * first), last_level(train)
+        text = f"the training loss comes down from {first:.3g} to {trained:.3g}, and {held_out.tag} never below {held_out.value[held_out.usable].min():.3g}"
+    return _told(p, given and (not best if matches else share <= FEW), f"{p.tag} is {best:.3g} at best, while {text}", s.run)
+
+
+def loss_shows_its_answers(s: Symptoms) -> Sign:
+    """Not one answer that the model writes by itself is right, while it is sure of each word where it is given the words before: what it is to predict
+    stands in what it is given. (An error rate of a loss without given words, as CTC's, does not say so.)"""
+    told = nothing_decoded_right(s)
+    if told.state != SEEN or not _logged(s.run, _ERRORS):
+        return told
+    return absent(f"{told.text} A loss that is given no words shows none.")
 
 
 def _told(p: Series, there: bool, text: str, run: Run) -> Sign:

@@ -9,6 +9,7 @@ import numpy as np
 
 from forensics.run import loss_terms, settings
 from forensics.run.evaluations import classes, shares
+from forensics.run.metrics_in_words import worded
 from forensics.run.robust import median
 from forensics.run.series import Floats, Series, names, parts, series
 from forensics.run.usable_values import usable
@@ -33,6 +34,7 @@ RIGHT = 0.9  # unit: nine of ten
 MOSTLY = 0.5  # unit: more right than wrong; at chance every cross entropy begins and ends at one number
 BEGUN = 0.1  # nats; bound: two numbers of classes below 1 / WHOLE are less apart than that only from ten on, where the end tells them apart
 CLEAR = 0.05  # nats above the bound; measured: the training losses of healthy runs with their hits lie below it by more
+ABOVE, _OVERLAP = 0.1, r"\b(dice|dsc|jaccard|iou|m ?i ?o ?u)\b"  # bound: at chance logits that know nothing add up to nearly the same
 NEAR = 0.03, 0.1  # nats below and above: means over a few hundred samples scatter by 0.03, answers that are not yet sure lie above
 COPY = 0.1  # of the loss; bound: further off than a smoothed loss lags behind at the end of a run
 SEVERAL = "the training loss adds up several terms, of which the answers are one."
@@ -143,6 +145,8 @@ def _smoothed(classes: float) -> float:
 
 def loss_of_probabilities(s: Symptoms) -> Sign:
     """Training or evaluation loss plus the share of right answers ends at ln(e + classes - 1): a cross entropy that is given probabilities for logits."""
+    if classes(s.run) is None and worded(s.run, _OVERLAP):
+        return cannot_tell("the number of classes is not known, and the loss of a segmentation is seldom a cross entropy alone.")
     end, held_out = _end(s.run), _held_out_end(s.run)
     if isinstance(end, str) and held_out is None:
         return cannot_tell(end)
@@ -157,6 +161,10 @@ def _squashed(end: End, which: str, below: bool) -> Sign:
     total = end.loss + end.hits
     text = f"The {which} loss ends at {end.loss:.3g} with {end.hits:.1%} of the answers right, which adds up to {total:.3f}"
     floor = f"ln(e + {end.classes:.0f} - 1) = {end.twice:.3f}"
+    if end.hits < 1 / end.classes + ABOVE:
+        return cannot_tell(
+            f"{end.hits:.1%} of the answers are right, which guessing among {end.classes:.0f} gives: logits may add up so, too."
+        )
     if end.loss > end.bound + CLEAR and end.twice - NEAR[0] <= total <= end.twice + NEAR[1] and not below:
         return seen(f"{text}: a cross entropy of numbers between 0 and 1 comes down to {floor} less that share, and no lower.")
     return absent(f"{text}; a cross entropy of numbers between 0 and 1 would end with {floor}.")

@@ -36,11 +36,30 @@ def metrics(loss: Floats, **others: Floats) -> dict[str, Floats]:
         (metrics(NLL, val_exact_match=0 * T) | {"loss.eval": NLL}, SEEN),
         (metrics(NLL, val_exact_match=0 * T) | {"loss.eval": NLL + 0.5}, ABSENT),  # long answers, of which a word is mostly wrong
         (metrics(NLL, val_exact_match=T / 60) | {"loss.eval": NLL}, ABSENT),
+        (
+            metrics(NLL, val_exact_match=0 * T) | {"loss.eval": 5 + T / 60},
+            SEEN,
+        ),  # learnt by heart, and of no use from the first evaluation on
+        (metrics(NLL, val_rouge1=0.05 + 0 * T) | {"loss.eval": NLL}, SEEN),
+        (metrics(NLL, val_rouge1=4 + 0 * T) | {"loss.eval": NLL}, SEEN),  # in percent
+        (metrics(NLL, val_rouge1=0.05 + T / 200) | {"loss.eval": NLL}, ABSENT),
+        (metrics(NLL, val_bleu=0.05 + 0 * T) | {"loss.eval": NLL + 2}, ABSENT),  # hard to translate
     ],
 )
 def test_nothing_is_decoded_right_beside_a_low_loss(logged: dict[str, Floats], state: str) -> None:
     sign = held_out_decoded.nothing_decoded_right(Symptoms(run_of(logged), ()))
     assert sign.state == state, sign.text
+
+
+def test_a_loss_that_is_given_words_may_show_its_answers(tmp_path: Path) -> None:
+    shown = metrics(NLL, val_exact_match=0 * T) | {"loss.eval": NLL}
+    for logged, state in (
+        (shown, SEEN),
+        (metrics(CTC, dev_wer=WRONG), ABSENT),
+        (metrics(NLL, val_exact_match=T / 60) | {"loss.eval": NLL}, ABSENT),
+    ):
+        sign = held_out_decoded.loss_shows_its_answers(Symptoms(run_of(logged), ()))
+        assert sign.state == state, sign.text
 
 
 @pytest.mark.parametrize(

@@ -171,3 +171,13 @@ WEIGHTED = np.full(N, 0.48)  # with 18 % right the misses alone cost 0.57
 def test_a_loss_below_what_its_misses_cost(metrics: dict[str, Floats], config: dict[str, str], state: str) -> None:
     sign = loss_beside_hits.loss_too_low_for_its_misses(Symptoms(run_of(metrics, config=config), ()))
     assert sign.state == state, sign.text
+
+
+def test_an_overlap_or_hits_at_chance_say_nothing_of_probabilities() -> None:
+    """Six classes: the loss of probabilities ends at 2.044 less the share of hits."""
+    n = np.arange(40)
+    for hits, others, state in ((0.8, {}, SEEN), (0.8, {"other/val_dice": 0.5 + n / 100}, CANNOT_TELL), (0.17, {}, CANNOT_TELL)):
+        loss = 2.05 - hits + (math.log(6) - 2.05 + hits) * np.exp(-n / 5)
+        logged = {"loss.train": loss, "loss.eval": loss, "acc.eval": hits - 0.3 * np.exp(-n / 5) * (hits > 0.5)} | others
+        sign = loss_beside_hits.loss_of_probabilities(Symptoms(run_of(logged), ()))
+        assert sign.state == state, sign.text
