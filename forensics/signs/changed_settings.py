@@ -106,7 +106,7 @@ def behaves_differently_after_change(s: Symptoms) -> Sign:
         f
         for f in (*s.of(*_EFFECTS, severity=GRAVE), *s.of(resume_break.Facts))
         if f.first_step is not None and any(step - loss.interval <= f.first_step <= step + soon for step in steps)
-        if f.severity in GRAVE or not grown or f.facts.up
+        if f.severity in GRAVE or not grown or getattr(f.facts, "up", True)
     ]
     if effects:
         return seen(f"{effects[0].title}, after settings changed at step {steps[0]}.", effects[:3], first=effects[0].first_step)

@@ -162,9 +162,7 @@ def _squashed(end: End, which: str, below: bool) -> Sign:
     text = f"The {which} loss ends at {end.loss:.3g} with {end.hits:.1%} of the answers right, which adds up to {total:.3f}"
     floor = f"ln(e + {end.classes:.0f} - 1) = {end.twice:.3f}"
     if end.hits < 1 / end.classes + ABOVE:
-        return cannot_tell(
-            f"{end.hits:.1%} of the answers are right, which guessing among {end.classes:.0f} gives: logits may add up so, too."
-        )
+        return cannot_tell(f"{end.hits:.1%} of the answers are right, as guessing gives: logits may add up so, too.")
     if end.loss > end.bound + CLEAR and end.twice - NEAR[0] <= total <= end.twice + NEAR[1] and not below:
         return seen(f"{text}: a cross entropy of numbers between 0 and 1 comes down to {floor} less that share, and no lower.")
     return absent(f"{text}; a cross entropy of numbers between 0 and 1 would end with {floor}.")
