@@ -25,6 +25,9 @@ BEYOND_COUNTS = 1e20  # no count of tokens or sum of squares gets there; a flipp
 ALL_ALIKE = 1e-3  # of the largest; bound: a flipped bit of an exponent that makes a usual weight absurd makes it a million times larger
 FLIPPED = 2.0**16  # times the others; bound: the least that a flip of one of the four top exponent bits multiplies by
 ALONE = 0.9  # one value with this share of a tensor's squares
+SOUND = (
+    10.0  # unit: trained weights are a few at most in the mean; where the others are ten and more it is training that went wrong, no bit
+)
 ALONE_SIZE = 50.0  # times what the others are worth (root mean square), in tensors of at least ALONE_COUNT
 ALONE_COUNT = 256
 
@@ -128,9 +131,12 @@ def absurd(c: Checkpoint) -> list[Found]:
         if _is_absurd(t, s):
             title = f"{t.name} holds a value of {s.absmax:.3g}, which no training reaches; the others are about {_rest(t, s):.2g}"
             found.append(finding("absurd_value", "critical", title, [t.name]))
-        elif t.role != "exp_avg" and _stands_alone(s):
-            title = f"One value of {t.name} is {s.absmax:.3g} where the others are about {_rest(t, s):.2g}"
-            found.append(finding("lone_value", "warning", title, [t.name]))
+    lone = [(t, s, _rest(t, s)) for t, s in measured(c, *WEIGHTS) if not _is_absurd(t, s) and _stands_alone(s)]
+    if all(rest <= SOUND for _, _, rest in lone):  # else units ran away in training, and none of these values is a flipped bit
+        for t, s, rest in lone:
+            found.append(
+                finding("lone_value", "warning", f"One value of {t.name} is {s.absmax:.3g} where the others are about {rest:.2g}", [t.name])
+            )
     return found
 
 

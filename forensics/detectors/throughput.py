@@ -84,8 +84,8 @@ def _at_once(run: Run) -> Iterator[Finding]:
     least = _least(s, min(split, len(speed) - split))
     if after >= least * before or np.log(before / after) < NOISES * noise or not _is_sure(s, speed, split):
         return
-    row, last, step = rows[split], rows[-1], int(s.step[rows[split]])
-    if _untrained(run, int(s.step[rows[split - 1]]), int(s.step[last])):  # rollouts that fill a buffer before the first update
+    row, last, step, fast = rows[split], rows[-1], int(s.step[rows[split]]), rows[max(int(np.argmax(speed < SLOWER * before)) - 1, 0)]
+    if _untrained(run, int(s.step[fast]), int(s.step[last])):  # rollouts fill a buffer; a mean since the start falls row by row behind it
         return
     same_work = s.name not in BY_SAMPLES or step_work.of_steps(run, s.step[rows]) is None
     if s.name in SPEEDS and same_work and pace.ratio(s, rows, split) >= SLOWER:

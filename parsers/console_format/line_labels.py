@@ -34,7 +34,6 @@ _BEST = lazy_re(r"(?i)\b(?:best|previous|last)\W{1,2}$")  # what was reached bef
 _MEASURED = lazy_re(r"(?i)(?<![\w./-])(?!(?:epochs?|ep|steps?|iter|it|time|elapsed)\b)[A-Za-z][\w/-]{0,40}[ :=]{1,3}[-+]?\d{1,12}\.\d")
 # what a loop says of itself, of whatever data the numbers beside it are
 OF_LOOP = lazy_re(r"(?i)\btimes?\b|_time|elapsed|duration|\blr\b|learning[ _]rate|/s(?:ec)?$|^(?:best|mem|grad|g_?norm|grad[ _-]?norm)$")
-_OF_PASS = lazy_re(r"[^\[\]]{0,40}\[ *\d{1,9}/\d{1,9} *[\](]")
 _EVALS = frozenset(EVAL.values())
 _FRONT = 80  # characters in which a line says what it speaks of
 
@@ -50,11 +49,6 @@ def mode_of(body: str) -> str:
     found = _labels(body)
     of_all = found and found[0][0] < _FRONT and all(word in _EVALS for _, word in found) and not _MEASURED.search(body[: found[0][0]])
     return found[0][1] if of_all else ""
-
-
-def of_pass(line: Line) -> bool:
-    """Does a line tell how far an evaluation has come in its data: ``Test: [ 10/19]``?"""
-    return bool(line.mode) and _OF_PASS.match(line.text, line.body) is not None
 
 
 def put_labels(line: Line) -> None:

@@ -10,11 +10,10 @@ from parsers.console_format.blocks import Block
 from parsers.console_format.dicts import NOTE, Dicts, Waiting, with_epoch
 from parsers.console_format.event_lines import Event, missing_loss
 from parsers.console_format.grammars import STRONG, epoch_beside, is_measured, only_place, sets_dict, sets_length, stands_alone, tells_epoch
-from parsers.console_format.line_labels import of_pass
 from parsers.console_format.line_prefix import Line, Where, whole
 from parsers.console_format.line_shapes import Row, Shape, Shapes, has_loss, lacks_loss, of_megatron
 from parsers.console_format.line_steps import Steps, within_epochs
-from parsers.console_format.phases import EPOCH_ABOVE, EPOCH_RATE, HEAD, Headings, of_phase
+from parsers.console_format.phases import EPOCH_ABOVE, EPOCH_RATE, HEAD, Headings, of_pass, of_phase
 from parsers.console_format.plan_lines import Plans
 from parsers.console_format.shape_columns import batch
 from parsers.lazy_regex import lazy_re
@@ -216,9 +215,7 @@ class Measured:
         if near and not strong and not line.mode and not told:
             self.now.line = n
             self.shapes.learn(line, {})
-        self.put(
-            where, step, of_phase(line.mode or phase, metrics), (line.mode, step) if of_pass(line) else None
-        )  # replaces the line before
+        self.put(where, step, of_phase(line.mode or phase, metrics), of_pass(line, step))
         self.now.ways |= {self.now.way} if step is not None else set()
         return True
 

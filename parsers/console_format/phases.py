@@ -43,6 +43,7 @@ _COUNTS = lazy_re(
 _KEY = lazy_re(r"\s*[a-z_]+:\s*")
 _RULE = 3  # bound: marks in a row, as of a line that is drawn through the page
 _VALUES = lazy_re(r"[\d.%]+$")
+_OF_PASS = lazy_re(r"[^\[\]]{0,40}\[ *\d{1,9}/\d{1,9} *[\](]")
 
 
 class Headings:
@@ -107,6 +108,11 @@ def _speaks(words: list[str], body: str, line: Line) -> bool:
         acts = bool({*words} & _ACTS) or any(f.role in {"epoch", "step", "it"} for f in line.fields)
         return acts and not _OF_DATA.search(m["value"]) and not _VALUES.match(m["value"])
     return _OF_DATA.search(body) is None or not {*words}.isdisjoint(_ACTS)
+
+
+def of_pass(line: Line, step: int | None) -> tuple[str, int | None] | None:
+    """What the lines of one pass over the data of an evaluation have in common (``Test: [ 10/19]``), each of which replaces the one before."""
+    return (line.mode, step) if line.mode and _OF_PASS.match(line.text, line.body) is not None else None
 
 
 def of_phase(word: str, metrics: list[tuple[str, float]]) -> list[tuple[str, float]]:

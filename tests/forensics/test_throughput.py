@@ -64,6 +64,15 @@ def test_rollouts_before_the_first_update_are_no_speed(trained_from: int, told: 
     assert [f.severity for f in throughput.detect(run)] == told
 
 
+def test_a_mean_since_the_start_lags_behind_the_first_update() -> None:
+    """stable-baselines3's fps: all steps over all time, which sinks for long after a buffer was filled."""
+    step, seconds = 10 * np.arange(1, N + 1), np.where(np.arange(N) < 20, 0.001, 0.02)
+    fps = step / np.cumsum(10 * seconds)
+    loss = np.where(np.arange(N) < 20, np.nan, noisy(N, 0.01))
+    assert not list(throughput.detect(run_of({"loss.train": loss, "tput.steps": fps}, interval=10)))
+    assert list(throughput.detect(run_of({"loss.train": noisy(N, 0.01), "tput.steps": fps}, interval=10))), "trained from the beginning"
+
+
 @pytest.mark.parametrize(("faster", "told"), [(5, []), (20, ["warning"])])
 def test_of_episodes_alone_the_first_tenth_may_be_of_a_random_policy(faster: int, told: list[str]) -> None:
     n = 100
