@@ -122,8 +122,8 @@ def which_loss(text: str, folder: str, siblings: frozenset[str]) -> str:
         return headline
     if losses.cores <= {mine.core} and not losses.rl and not _has_opponent(mine.core, siblings):
         return headline  # the only loss there is, on one split or both
-    if mine.rank == best == 2 and _played_by(losses) >= 2:
-        return "loss.aux"  # beside those of a generator and a discriminator no loss is the whole
+    if mine.rank == best == 2 and _played_by(losses) + _tells_apart(siblings) >= 2:
+        return "loss.aux"  # beside those of a generator and a discriminator no loss is the whole, whatever the players are called
     if (
         mine.split == "train"
         and losses.of("train") == {mine.core}
@@ -148,6 +148,12 @@ def _one_of_many(core: str, cores: set[str]) -> bool:
 def _played_by(losses: Losses) -> int:
     """How many losses name a side of networks that play against each other."""
     return sum(1 for core in losses.cores if _loss_words("played") & set(core.split()))
+
+
+def _tells_apart(siblings: frozenset[str]) -> bool:
+    """Does something score real samples beside generated ones?"""
+    logged = {word for tag in siblings for word in words(tag).replace("/", " ").split()}
+    return {"real", "fake"} <= logged
 
 
 def _has_opponent(core: str, siblings: frozenset[str]) -> bool:

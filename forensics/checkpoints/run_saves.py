@@ -32,7 +32,7 @@ from parsers.tables import Gap, Run
 
 BUDGET = 2 << 30  # bytes of values streamed for one analysis
 MOST_OPENED = 40  # checkpoints of one run; of more, the first, the last, and some between
-_RAISED = lazy_re(r"[A-Z]\w*(?:Error|Exception|Exit|Warning)\b|^[\w.]+: ")
+_RAISED = lazy_re(r"\b[A-Z]\w{0,80}(?:Error|Exception|Exit|Warning)\b|^[\w.]{1,80}+: ")
 _NUMBERED = lazy_re(r"(?is).*(step|checkpoint|ckpt|iter(ation)?|epoch|it|ba|ep)[-_=]?\d.*")
 
 

@@ -10,7 +10,7 @@ from parsers.lazy_regex import lazy_re
 
 LEAST, MOST, NAMED = 2, 200, 6  # runs of a group; groups; names of a kind in a group
 _URL = lazy_re(r"\b[a-z][a-z0-9+]*://[^\s'\"]+")
-_PATH = lazy_re(r"(?<![\w/])(?:[A-Za-z]:\\|~?/|\.{1,2}/)?(?:[\w.@+=-]+[/\\])+[\w.@+=-]*")
+_PATH = lazy_re(r"(?<![\w/.@+=-])(?:[A-Za-z]:\\|~?/|\.{1,2}/)?(?:[\w.@+=-]{1,100}+[/\\]){1,40}+[\w.@+=-]*+")
 _NUMBER = lazy_re(r"\b0x[0-9a-fA-F]+\b|(?<![A-Za-z_])[-+]?\d+(?:[.,:]\d+)*(?:e[-+]?\d+)?")
 
 

@@ -44,7 +44,8 @@ def nothing_decoded_right(s: Symptoms) -> Sign:
     text = f"{seen_by} comes down to {low:.3g}; training begins at {first:.3g}"
     if rates:
         p = rates[0]
-        x = p.value[p.usable] / (100 if np.median(p.value[p.usable]) > PERCENT else 1)
+        logged = p.value[p.usable]
+        x = logged / (100 if max(logged[0], np.median(logged)) > PERCENT else 1)  # of percent the first is near 100
         there = bool(x.min() >= NOTHING) and low <= LEARNT * first
         return _told(p, there, f"{p.tag} is {x.min():.1%} at best and {x[-1]:.1%} at the end, while {text}", s.run)
     p = (matches or shared)[0]

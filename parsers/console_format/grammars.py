@@ -30,9 +30,11 @@ PREPARES = lazy_re(
 )  # units of data sets and downloads, and what libraries say in front
 _CUT = lazy_re(r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|(?<![Aa]vg)\.\s|(?<!\.)\.{3,}+(?=[A-Za-z])|\s/\s")
 # ||w||, as a formula has it: bars that touch a word part nothing
-_NORM = lazy_re(r"(?<![\w|‖])(?P<bar>\|{1,2}|‖)\w{1,16}(?P=bar)(?:_?[2F])?$")
+_NORM = lazy_re(r"(?<![\w|‖])(?P<bar>\|{1,2}|‖)\w{1,16}(?P=bar)(?:_?[12F])?$")
+_OF_NORM = ("|", "‖", "1", "2", "F")
 _UNOPENED = lazy_re(r"[^()]*\)(?=\s+[A-Za-z])")  # "(8.7 ms/step) psum": a bracket that closes ends what was said of the number before
 _CALLED = lazy_re(r"[A-Za-z][\w/.@-]{0,40}\([A-Za-z][^()]{0,60}\)$")
+_AFTER_NAME = {" ", ":", "="}
 _STOP = {"with", "and", "is", "of", "at", "the", "a", "an", "with:", "avg.", "was", "has", "got"}
 STRONG = lazy_re(
     r"(?i)(?:^|[\W_])(?:loss(?:es)?|ppl|perplexity|bpb|bpc|nll|acc(?:uracy)?(?:@?\d+)?|top-?[15]|f1"
@@ -52,7 +54,7 @@ def key_of(gap: str) -> tuple[str, str, bool, bool]:
     gap = gap[m.end() :] if ")" in gap and (m := _UNOPENED.match(gap)) is not None else gap
     g = gap.rstrip(" \t\"'[({~$<")
     explicit = g.endswith((":", "="))
-    if not explicit and gap[:1] == " " and g.endswith("|") and gap.endswith(" ") and (m := _NORM.fullmatch(g.strip())) is not None:
+    if not explicit and gap[:1] == " " and g.endswith(_OF_NORM) and gap.endswith(" ") and (m := _NORM.fullmatch(g.strip())) is not None:
         return m[0], "", False, False  # "lr 1e-3  |g| 3.4"
     if not explicit:
         key = _CUT.split(g)[-1].strip(" .:=<>*#\"'").lstrip(") -\"'")
@@ -60,7 +62,7 @@ def key_of(gap: str) -> tuple[str, str, bool, bool]:
         return " ".join(words), "", False, False
     tight = len(g) == len(gap.rstrip("\"'[(")) and g[-2:-1] != " "
     g = g[:-1].rstrip(" :=")
-    if g[-1:] in {"|", "‖", "2", "F"} and (m := _NORM.search(g)) is not None:
+    if g.endswith(_OF_NORM) and (m := _NORM.search(g)) is not None:
         return m[0], "", True, False
     if g.endswith(("'", '"')):
         return g[g.rfind(g[-1], 0, -1) + 1 : -1], "", True, False
@@ -109,10 +111,37 @@ def first_of_several(key: str, behind: str, others: Sequence[tuple[str, str, boo
 
 
 def is_word(m: re.Match[str], gap: str) -> bool:
-    """ "number of nan iterations", "NaN/Inf detected": a word, not a value."""
+    """ "number of nan iterations", "NaN/Inf detected": a word, not a value; or the order of a norm."""
+    if _is_order(m, gap):
+        return True
     if not m["num"] or m["num"][-1] not in "nNfFyY" or gap.rstrip(" '\"[(").endswith((":", "=")):
         return False
-    return "/" in (m.string[m.end() : m.end() + 1], m.string[m.start() - 1]) or not VOCABULARY.search(key_of(gap)[0])
+    if "/" in (m.string[m.end() : m.end() + 1], m.string[m.start() - 1]):
+        return True
+    return not VOCABULARY.search(key_of(gap)[0]) and not _in_place_of_number(m, gap)
+
+
+def _is_order(m: re.Match[str], gap: str) -> bool:
+    """``|w|1 1318.96``: which norm it is, behind its bars."""
+    return (
+        m[0] in {"1", "2"} and gap.endswith(("|", "‖")) and m.string[m.end() : m.end() + 1] in _AFTER_NAME and _NORM.search(gap) is not None
+    )
+
+
+# One name in front, and behind it others with their numbers, as in "ep 0 ctc nan CER 95.5%"; or a bar on both sides
+_ALONE = lazy_re(r" {1,8}[A-Za-z]\w{0,30} {1,8}")
+_BAR_ALONE = lazy_re(r".{0,40}\| {0,8}[A-Za-z]\w{0,30} {1,8}")
+_NEXT_NAMED = lazy_re(r"(?: {1,8}[A-Za-z]\w{0,30} {1,8}-?\d[\d.e+-]{0,24}%?){1,20}\s{0,20}(?:$|[|,;])")
+_BAR_NEXT = lazy_re(r" {0,8}(?:\||$)")
+
+
+def _in_place_of_number(m: re.Match[str], gap: str) -> bool:
+    """Does it stand where the line has the numbers of its other names?"""
+    if _BAR_ALONE.fullmatch(gap):
+        return _BAR_NEXT.match(m.string, m.end()) is not None
+    return m.string[m.start() - len(gap) - 1 : m.start() - len(gap)].isdigit() and bool(
+        _ALONE.fullmatch(gap) and _NEXT_NAMED.match(m.string, m.end())
+    )
 
 
 _SETTING = lazy_re(r"(?i)scal(?:e|ing)|weight|coef|_every|interval|scheduler|function|\bfn\b|_type|label|smooth|threshold")

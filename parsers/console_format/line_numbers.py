@@ -27,22 +27,17 @@ from parsers.console_format.line_keys import between_marks, is_rate, named, set_
 from parsers.console_format.line_labels import mode_of, put_groups, put_labels
 from parsers.console_format.line_places import put_places
 from parsers.console_format.line_prefix import SUFFIX, Field, Line, prefix, whole
+from parsers.console_format.line_units import SPEED, UNIT, only_speed
 from parsers.console_format.line_vectors import put_vectors
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
-_DONE = r"(?:tok|tokens?|words?|samples?|examples?|images?|imgs?|sents?|sentences?|seqs?|sequences?|frames?|batch(?:es)?|steps?|iters?|iterations?)"
-_EACH = r"(?:sec|s)/(?:batch|step|iter)"
-_UNIT = (
-    rf"(?:(?:\s(?!\S+[:=]|[^\s/]+\s+[:=]))?(?:ms|[KMG]i?B|{_DONE}/s(?:ec)?|it/s(?:ec)?|{_EACH}|secs?|seconds|TFLOPS?|TFLOP/s)"
-    r"|%|µs|us|mins?|[smhkKMGTBxz]|kit|it/s|s/it|it(?= \[|/\d)|/s(?:ec)?(?:/gpu)?)(?![\w])"
-)
 _TOKEN = lazy_re(
     rf"(?P<date>(?<!\w)\d{{4}}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?)?)"
     r"|(?P<clock>(?<![\w.])\d+:\d\d(?::\d\d){0,3}(?:\.\d+)?(?![\w:]))"
     r"|(?P<frac>(?<![\w.@#+-])(?P<it>\d+)(?:\.0)? */ *(?P<total>\d+)(?![\w/]|\.\d))"
     rf"|(?P<avg>(?<!float64)(?<!float32)(?<!tensor)\( *(?P<mean>{NUM}) *%?\))"
-    rf"|(?P<num>(?<![\w.@#+-])(?>{NUM}))(?P<unit>{_UNIT})?(?!\w|\.\d|-\d)"
+    rf"|(?P<num>(?<![\w.@#+-])(?>{NUM}))(?P<unit>{UNIT})?(?!\w|\.\d|-\d)"
 )
 _BAR = lazy_re(r"%(\|[^|]*\|)")
 _TRAINS = lazy_re(
@@ -56,7 +51,6 @@ SKIP = lazy_re(r"(?i)^(?:eta|v_num|remaining(?: time)?|eta_seconds|pid|seed|port
 _TRAINING = {"train", "training", *EVAL}
 _OF_SET = lazy_re(rf"(?i)^(?:train|training|{'|'.join(EVAL)})\s+(?=[A-Za-z])")  # "dev xent"
 _COUNTED = lazy_re(r"(?i)token|smpl|sample|episode|frame")  # things that loggers count in thousands
-_SPEED = lazy_re(rf"(?:{_DONE}|it)/s(?:ec)?|{_EACH}")  # units that say what is measured
 _MOST_NUMBERS = 1000  # a line of more is a printed tensor, not a report
 _CALL, _GIVES = lazy_re(r"\w\([A-Za-z][^()]{0,60}$"), lazy_re(r"\)[=:]")  # "rmse(train, last 30)=1.17": 30 is of the name
 
@@ -76,7 +70,7 @@ def read_line(text: str) -> Line:
     for i in range(len(scan.tokens)):
         scan.take(i)
     put_places(line, body, scan.found)
-    if line.bar and PREPARES.search(body) and not any(STRONG.search(t) for t, _ in line.metrics()):
+    if only_speed(line) or (line.bar and PREPARES.search(body) and not any(STRONG.search(t) for t, _ in line.metrics())):
         line.fields = [f._replace(role="skip") if f.role not in {"time", "rank"} else f for f in line.fields]
     put_groups(line)
     put_vectors(line)
@@ -177,7 +171,7 @@ class _Scan:
         elif key[:1] == "(" and first_of_several(key[1:], m.string[m.end() :][:1], self.keys[i + 1 :]):
             self._metric(i, key[1:], unit)
         elif not key:
-            self._add("metric" if _SPEED.fullmatch(unit) and not self.line.bar else "skip", unit, span)
+            self._add("metric" if SPEED.fullmatch(unit) and not self.line.bar else "skip", unit, span)
         elif self._is_metric(i, key):
             self._metric(i, key, unit)
         else:

@@ -3,7 +3,7 @@
 ``[rank3]:`` torchrun, ``[rank: 3]`` Lightning, ``Rank 3: `` by hand, ``[1,2]<stdout>:`` mpirun, ``[1,mpirank:2,algo-1]<stdout>:`` SageMaker, ``[default0]:`` elastic,
 ``8f0a1b2c [rank=0] || INFO: [123] root:`` Determined, ``(RayTrainWorker pid=12)`` ray; ISO clocks,
 ``20260101-12:00:00``, ``26-01-31 12:00:00 - INFO:`` (ESRGAN),
-glog (``I0101 12:00:00.0``, ``I 0101 12:00:00``), syslog (``Jan 01 12:00:00``), ``01-Jan-2026 12:00:00`` (its year may be missing), ``01/31 12:00:00`` (detectron2), ``[12:00:00]``, seconds since 1970 (UCX),
+glog (``I0101 12:00:00.0``, ``I 0101 12:00:00``), syslog (``Jan 01 12:00:00``), ``01-Jan-2026 12:00:00`` (its year may be missing), ``01/31 12:00:00`` (detectron2), ``01-31 12:00:00.123``, ``[12:00:00]``, seconds since 1970 (UCX),
 ``[01.31.26|12:00:00]``, ``31.01.26 12:00:00`` and ``[ Sat Jan 31 12:00:00 2026 ]`` (ST-GCN and its heirs).
 """
 
@@ -34,7 +34,7 @@ _PREFIX = lazy_re(
     r"|\[?(?P<glog>[IWEFC] ?\d{4} \d\d:\d\d:\d\d(?:\.\d+)?)(?: +\d+)?(?: +[\w./-]+:\d+)?\]?"
     rf"|(?P<syslog>(?:{'|'.join(_MONTHS)}) [ \d]\d \d\d:\d\d:\d\d)"
     rf"|\[?(?P<dmy>\d\d?[-/ ](?:{'|'.join(_MONTHS)})(?:[-/ ]\d{{4}})?[ :]\d\d:\d\d:\d\d(?:[.,]\d+)?)(?: [+-]\d{{4}})?\]?(?!\w)"
-    rf"|\[?(?P<md>\d\d/\d\d(?:/\d{{4}})? \d\d:\d\d:\d\d|\d\d/\d\d \[\d\d:\d\d:\d\d(?=\] +{_LEVEL}\b))(?: [\w.]+)?\]?:?"
+    rf"|\[?(?P<md>\d\d(?:/\d\d(?:/\d{{4}})?|-\d\d) \d\d:\d\d:\d\d(?:[.,]\d+)?|\d\d/\d\d \[\d\d:\d\d:\d\d(?=\] +{_LEVEL}\b))(?: [\w.]+)?\]?:?"
     r"|\[?(?P<unix>1[4-9]\d{8}\.\d+)\]?(?!\w)"
     r"|\[\d\d/\d\d/\d\d \d\d:\d\d:\d\d\](?!\w)"  # rich's, and of others with the day first: no moment is told
     r"|\[?(?P<compact>(?:19|20)\d{6}[-_ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?!\w)"

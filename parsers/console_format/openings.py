@@ -38,6 +38,8 @@ class Opening:
             return False
         if (not self._open and len(self._top) < LEAST) or len(body) > _LONGEST or _WORDS.search(body) is None:
             return False
+        if body.lstrip().startswith("|"):
+            return False  # of a box, which measures where it closes
         if self._open:
             self._opens(where.line, _like(body))
             return False

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from parsers import arrow, rank_names
 from parsers.runs.boundaries import FEW
 from parsers.runs.clock import Evidence
 from parsers.runs.equal_values import same_stretch
 from parsers.runs.homes import series_name
+from parsers.runs.rows_of_attempts import by_ids, dealt, fill
 from parsers.runs.segments import TRAINED, Segment, segments
 from parsers.runs.spans import SAME_STEPS, Span, at_once, joined, shared_steps
-from parsers.tables import SCHEMAS, ZONES_APART
+from parsers.tables import ZONES_APART
 
 Attempt = list[Segment]
 RESTORED = "trainer_state"  # the format whose files keep the history that a launch took over from its checkpoint
@@ -43,12 +43,13 @@ def assign(
     found = _attempts(cut, {source: f"{kind} of epochs" if source in of_epochs else kind for source, kind in formats.items()})
     spans = [joined(s.span for s in attempt) for attempt in found]
     by_source = {s.source: _of(cut, s.source) for s in cut}
+    by_id = by_ids(cut, formats)
     restored = frozenset(source for source, kind in formats.items() if kind == RESTORED)
-    filled = {name: _fill(name, table, by_source, spans, restored) for name, table in tables.items()}
-    return filled, _described(found, spans, filled["metrics"])
+    filled = {name: fill(name, table, by_source, by_id, spans, restored) for name, table in tables.items()}
+    return filled, _described(found, spans, filled["metrics"], dealt(by_source, filled["metrics"]))
 
 
-def _described(attempts: list[Attempt], spans: list[Span], metrics: pa.Table) -> list[dict[str, Any]]:
+def _described(attempts: list[Attempt], spans: list[Span], metrics: pa.Table, dealt_out: dict[str, frozenset[int]]) -> list[dict[str, Any]]:
     """The steps of an attempt are those of all its rows, in sparse files, too. A launch that goes on from a step may log something at 0
     all the same, as Lightning does with hyperparameters: no step of its training."""
     reached = _reached(metrics, [int(i > 0 and span.first > 0) for i, span in enumerate(spans)])
@@ -58,7 +59,7 @@ def _described(attempts: list[Attempt], spans: list[Span], metrics: pa.Table) ->
         started, ended = span.times or (None, None)
         richest = max(parts, key=lambda s: s.rows)
         begun = next((s.begun for s in parts if s.begun), None) or Evidence("", richest.source, richest.row_at)
-        files = {s.source for s in parts}
+        files = {s.source for s in parts} | {source for source, of in dealt_out.items() if i in of}
         found.append({"index": i, "steps": steps, "started": started, "ended": ended, "begun": begun, "span": span, "files": files})
     return found
 
@@ -90,7 +91,8 @@ def _attempts(cut: list[Segment], formats: dict[str, str]) -> list[Attempt]:
         found.append(one_each)
         taken = set(map(id, one_each))
         cut = [s for s in cut if id(s) not in taken]
-    for s in sorted((s for s in cut if s.span.times), key=lambda s: (_sparse(s), s.span.times, s.order)):
+    through = {source for source in {s.source for s in cut} if _through_several(source, cut)}
+    for s in sorted((s for s in cut if s.span.times and s.source not in through), key=lambda s: (_sparse(s), s.span.times, s.order)):
         free = [a for a in found if not _of(a, s.source)]
         match = next((a for a in free if _one_life(a, s)), None) or next((a for a in free if _complement(a, s)), None)
         if match is None and found and _sparse(s):  # a row or two beside the log: a summary, a first evaluation
@@ -114,6 +116,14 @@ def _attempts(cut: list[Segment], formats: dict[str, str]) -> list[Attempt]:
         for s in attempt:
             s.attempt = i
     return found
+
+
+def _through_several(source: str, cut: list[Segment]) -> bool:
+    """Does a file in one piece go on through several launches that another one tells, by the clocks of both? Its rows are dealt out."""
+    mine = _of(cut, source)
+    if len(mine) > 1 or not mine[0].span.times:
+        return False
+    return max(Counter(s.source for s in cut if at_once(s.span, mine[0].span)).values()) > 1
 
 
 def _one_life(attempt: Attempt, s: Segment) -> bool:
@@ -155,85 +165,3 @@ def _rivals(a: Segment, b: Segment, formats: dict[str, str]) -> bool:
     if formats.get(a.source) != formats.get(b.source) or not (a.names & b.names and a.tags & b.tags):
         return False
     return not rank_names.of_one_job(a.source, b.source)
-
-
-def _fill(name: str, table: pa.Table, by_source: dict[str, list[Segment]], spans: list[Span], restored: frozenset[str]) -> pa.Table:
-    """The attempt of each row: the segment of its file it stands in, else the last attempt that covers its step."""
-    if not table.num_rows or table.schema.get_field_index("attempt") < 0:
-        return table
-    codes, paths = arrow.codes(table["source"])
-    attempt = np.zeros(table.num_rows, np.int32)
-    place = table.schema.get_field_index("attempt"), SCHEMAS[name].field("attempt")
-    if all({p.attempt for p in by_source.get(path, [])} == {0} for path in paths):
-        return table.set_column(*place, arrow.numbers(attempt))  # its pages are never touched, so they take no memory
-    for path, (first, last) in zip(paths, arrow.stretches(codes, len(paths)), strict=True):
-        parts = by_source.get(path, [])
-        if parts and all(p.attempt >= 0 for p in parts):
-            starts = np.array([p.first_at for p in parts])
-            of_row = np.searchsorted(starts, arrow.filled(table["at"].slice(first, last - first), -1), side="right") - 1
-            attempt[first:last] = np.array([p.attempt for p in parts], np.int32)[of_row]
-        elif parts and "step" in table.column_names:
-            steps, places = (table[c].slice(first, last - first).to_pylist() for c in ("step", "at"))
-            attempt[first:last] = _deal(steps, places, spans, path in restored)
-        elif name == "config" and not parts:
-            attempt[first:last] = _told_by_each(table["key"].slice(first, last - first).to_pylist(), len(spans))
-        else:
-            attempt[first:last] = -1
-    unknown = np.flatnonzero(attempt < 0)
-    if len(unknown) and name != "config":
-        attempt[unknown] = _by_step_or_time(table, unknown, spans)
-    return table.set_column(*place, arrow.numbers(attempt, attempt >= 0))
-
-
-def _told_by_each(keys: list[str], launches: int) -> NDArray[np.int32]:
-    """Attempts of the settings of a file without measurements: where it tells each of them once for each launch, in turn; else -1."""
-    told = len(keys) // launches
-    if launches < 2 or len(set(keys)) != told or keys != keys[:told] * launches:
-        return np.full(len(keys), -1, np.int32)
-    return np.repeat(np.arange(launches, dtype=np.int32), told)
-
-
-def _deal(steps: list[int | None], places: list[int | None], spans: list[Span], survived: bool) -> list[int]:
-    """Attempts of the rows of a file that saw fewer attempts than others did: the next one begins where a step is behind the present one, or
-    comes again. A restored history keeps what survived: there an attempt ends where the next one begins. What stands at no place, as the
-    total of a document, is of the last one."""
-    found, attempt, last = [], 0, None
-    for step, at in zip(steps, places, strict=True):
-        if at is None:
-            found.append(len(spans) - 1)
-            continue
-        if step is not None:
-            back = last is not None and step < last
-            while attempt + 1 < len(spans) and (back or step > _end(spans, attempt, survived)):
-                attempt, back = attempt + 1, False
-            last = step
-        found.append(attempt)
-    return found
-
-
-def _end(spans: list[Span], attempt: int, survived: bool) -> int:
-    """The last step of an attempt that a file can still have rows of."""
-    following = spans[attempt + 1].first - 1
-    return following if survived else max(spans[attempt].last, following)
-
-
-def _by_step_or_time(table: pa.Table, rows: NDArray[np.int64], spans: list[Span]) -> NDArray[np.int32]:
-    if len(spans) == 1:
-        return np.zeros(len(rows), np.int32)
-    columns = [table[c].to_pylist() if c in table.column_names else [None] * table.num_rows for c in ("step", "time")]
-    return np.array([_at(columns[0][row], columns[1][row], spans) for row in rows], np.int32)
-
-
-def _at(step: int | None, time: float | None, spans: list[Span]) -> int:
-    """The attempt of a row that stands in no segment; between two it is the later one's, before all of them the first one's."""
-    found = len(spans) - 1
-    if step is not None:
-        found = next((i for i, span in enumerate(spans) if step <= span.last), found)
-    for i, span in enumerate(spans):
-        if time is not None and span.times:
-            later = spans[i + 1].times if i + 1 < len(spans) else None
-            if span.times[0] <= time and (i + 1 == len(spans) or time < (later[0] if later else 0)):
-                found = i
-        elif step is not None and span.first <= step <= span.last:
-            found = i
-    return found

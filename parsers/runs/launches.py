@@ -16,7 +16,7 @@ import pyarrow as pa
 from parsers import arrow
 from parsers.lazy_regex import lazy_re
 from parsers.runs.clock import Evidence
-from parsers.runs.homes import TRACKERS, run_id
+from parsers.runs.homes import TRACKERS, home, run_id
 from parsers.runs.spans import BEGINNING, Span, goes_on, joined
 from parsers.tables import Run
 
@@ -79,7 +79,8 @@ def _continues(before: list[Attempt], b: Attempt, said: list[tuple[Any, ...]], f
     for _, text, _, attempt, source, at in said:
         if attempt in (a["index"], b["index"]) and _RESTARTED.search(text or ""):
             return Evidence(text, source, at)
-    if tracked := sorted(f for f in a["files"] | b["files"] if formats.get(f) in TRACKERS):
+    tracked = sorted(f for f in a["files"] | b["files"] if formats.get(f) in TRACKERS)
+    if len({home(f) for f in tracked}) == 1:  # each id has a home of its own
         return Evidence("the tracker logs both under one run id", tracked[0])
     return None
 

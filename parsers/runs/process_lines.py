@@ -64,7 +64,8 @@ def launch_times(said: list[Line], config: pa.Table) -> list[float]:
 
 
 def resumes(said: list[Line], metrics: pa.Table) -> list[tuple[Line, bool]]:
-    """The lines that training resumes at a step, and whether their file begins with them: what went before may be no part of it."""
+    """The lines that training resumes at a step, and whether their file begins with them: what went before may be no part of it. Settings
+    that a launch prints, and the steps of its loading, are lines of the same launch where rows follow in that file."""
     found = [x for x in said if x.kind == "resume" and x.step]
     if not found:
         return []
@@ -72,6 +73,8 @@ def resumes(said: list[Line], metrics: pa.Table) -> list[tuple[Line, bool]]:
     first = np.full(len(names), math.inf)
     np.minimum.at(first, code, np.where(arrow.present(metrics["at"]), arrow.values(metrics["at"]), math.inf))
     top: dict[str, float] = dict(zip(names, first.tolist(), strict=True))
+    logged = set(top)
     for x in said:
-        top[x.source] = min(top.get(x.source, math.inf), x.at or 0)
+        if x.source not in logged or x.kind not in BEGINS:
+            top[x.source] = min(top.get(x.source, math.inf), x.at or 0)
     return [(x, (x.at or 0) <= top[x.source]) for x in found]

@@ -47,6 +47,10 @@ class Unit:
     def parent(self) -> str:
         return self.home.rpartition("/")[0]
 
+    def tags(self) -> frozenset[str]:
+        """As its writers call its metrics."""
+        return frozenset(tag for f in self.files for b in f.batches["metrics"] for tag in arrow.distinct(pa.chunked_array([b["tag"]])))
+
 
 def units(files: list[FileRead], overrides: dict[str, str]) -> list[Unit]:
     """The files with metrics, as units that know their keys, steps and times, and which others they may be copies of."""
@@ -119,7 +123,7 @@ def _key(name: str) -> str | None:
     return None if name.startswith("axis/") or name in {"step", "epoch"} else duplicates.key(name)
 
 
-def _points(unit: Unit) -> dict[str, Points]:
+def points(unit: Unit) -> dict[str, Points]:
     """Steps and values by key; the first tag of a key in a file speaks for it."""
     if unit.points is None:
         found: dict[str, list[Points]] = {}
@@ -144,7 +148,7 @@ def shared(a: Unit, b: Unit) -> frozenset[str]:
 
 def counted_otherwise(a: Unit, b: Unit) -> bool:
     """Do both log the same losses, or the same of all metrics, at steps that they count differently: from 0 and from 1, or by row?"""
-    one, two, both = _points(a), _points(b), shared(a, b)
+    one, two, both = points(a), points(b), shared(a, b)
     if any(k.startswith("loss.") and (same_sequence(one[k], two[k]) or one_step_apart(one[k], two[k])) for k in both):
         return True
     pairs = [(one[k], two[k]) for k in sorted(both) if not k.startswith(_MACHINE)]
@@ -156,7 +160,7 @@ def sums_up_epochs(a: Unit, b: Unit) -> bool:
     if epoch_files.counts_epochs(a.files) == epoch_files.counts_epochs(b.files):
         return False
     rare, dense = (a, b) if epoch_files.counts_epochs(a.files) else (b, a)
-    epoch, one, two = epoch_files.epochs(dense.files), _points(rare), _points(dense)
+    epoch, one, two = epoch_files.epochs(dense.files), points(rare), points(dense)
     both = [k for k in shared(a, b) if k.startswith(_MEASURED)]
     return bool(both) and all(epoch_files.sums_up(one[k], two[k], epoch) for k in both)
 
@@ -165,7 +169,7 @@ def is_copy(a: Unit, b: Unit) -> bool | None:
     """True where most of the shared metrics have equal values at equal steps; None without a common step."""
     if not a.alike[a.index, b.index]:
         return False
-    one, two = _points(a), _points(b)
+    one, two = points(a), points(b)
     both = shared(a, b)
     losses = [k for k in both if k.startswith(_MEASURED)]
     equal = [e for k in losses or both if (e := equal_share(one[k], two[k])) is not None]

@@ -56,8 +56,8 @@ def segments(tables: dict[str, pa.Table], of_epochs: frozenset[str]) -> list[Seg
     for source, clock in files.items():
         begun = boundaries(clock, source, said, launches, resumed) or _files_of_launches(source, files)
         found += _cut(source, clock, said, begun, len(found))
-    # a summary of one or two rows without a clock tells no attempt of its own
-    return [s for s in found if s.span.times or s.rows >= FEW] or found
+    # a summary of one or two rows without a clock tells no attempt of its own, but training below a line that tells of its launch does
+    return [s for s in found if s.span.times or s.rows >= FEW or (s.begun and s.launch and s.losses and len(s.losses[0]))] or found
 
 
 def _clock(rows: pa.Table, of_epochs: bool) -> Clock | None:

@@ -19,6 +19,7 @@ from collections import Counter
 from pathlib import Path, PurePosixPath
 
 from parsers import rank_names
+from parsers.runs import one_log
 from parsers.runs.assemble import FileRead, Group, parts
 from parsers.runs.homes import TRACKERS, home, inside, nearness, run_id
 from parsers.runs.run_folders import Unit, counted_otherwise, is_copy, shared, sums_up_epochs, units
@@ -65,6 +66,7 @@ def _split(files: list[FileRead], known: list[Unit], root: Path, alone: bool) ->
             max(own, key=lambda r: max(nearness(u.home, unit.home) for u in r)).append(unit)
         else:
             runs.append([unit])
+    runs = one_log.joined_runs(runs)
     if len(runs) <= 1 and alone and not any(f.run for f in files):
         return [Group(root.resolve().name or "run", str(root), files)]
     homes = Counter(where for r in runs for where in {u.home for u in r})
@@ -91,9 +93,14 @@ def _conflict(a: Unit, b: Unit) -> bool:
         return False
     if rank_names.of_one_job(one.source.path, two.source.path) or _streams(one, two) or _continued(a, b):
         return False
-    if _told_twice(a, b):
+    if _told_twice(a, b) or (a.home == b.home and _episodes_and_means(a, b)):
         return False
     return (is_copy(a, b) is False or a.home != b.home) and not (a.home == b.home and sums_up_epochs(a, b))
+
+
+def _episodes_and_means(a: Unit, b: Unit) -> bool:
+    """Does one have the reward of each episode, as an environment's monitor writes it, and the other the mean of the last ones, under other names?"""
+    return all(key.startswith("rl.") for key in shared(a, b)) and not a.tags() & b.tags()
 
 
 def _told_twice(a: Unit, b: Unit) -> bool:

@@ -162,6 +162,22 @@ def test_seed_groups_are_told_from_other_siblings(tmp_path: Path) -> None:
     assert not seed_group.are_seeds(at_path.read_runs(str(tmp_path / "h")))
 
 
+def test_seeds_that_their_folders_and_command_lines_tell(tmp_path: Path) -> None:
+    for seed in (1, 2, 3):
+        rates = [{"step": i, "loss": loss(i) * (1 + seed / 5)} for i in range(100)]
+        args = {"seed": seed, "lr": 0.1, "wandb": {"args": ["--seed", str(seed)]}}
+        make(tmp_path / "told" / f"s{seed}", rates, args)
+        make(tmp_path / "other" / f"s{seed}", rates, args | {"wandb": {"args": ["--seed", str(seed), "--wd", str(seed / 10)]}})
+        make(tmp_path / "called" / f"seed_{seed}", rates, {"lr": 0.1})
+        make(tmp_path / "sizes" / f"width_{seed}", rates, {"lr": 0.1})
+    assert [seed_group.are_seeds(at_path.read_runs(str(tmp_path / d))) for d in ("told", "other", "called", "sizes")] == [
+        True,
+        False,
+        True,
+        False,
+    ]
+
+
 # --- plain data
 
 

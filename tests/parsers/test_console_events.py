@@ -50,6 +50,7 @@ from parsers.console_format.tracebacks import Traceback
         ("`Trainer.fit` stopped: `max_steps=100` reached.", "finished", "info", None),
         ("Received signal 15, terminating", "signal", "error", None),
         ("Killed", "signal", "error", None),
+        ("Timeout (0:00:25)!", "hang", "error", None),
         ("torch.distributed.elastic.multiprocessing.errors.ChildFailedError:", "signal", "warning", None),
         ("Sending process 77 closing signal SIGTERM", "signal", "warning", None),
         (

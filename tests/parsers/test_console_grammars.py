@@ -207,7 +207,7 @@ LINES: list[tuple[str, str, dict[str, int], dict[str, float]]] = [
         "Keras",
         "94/94 ━━━━━━━━━━━━━━━━━━━━ 2s 20ms/step - accuracy: 0.6250 - loss: 1.1250 - val_loss: 1.2500 - learning_rate: 0.0020",
         {"it": 94, "total": 94},
-        {"accuracy": 0.625, "loss": 1.125, "val_loss": 1.25, "learning_rate": 0.002},
+        {"ms/step": 20, "accuracy": 0.625, "loss": 1.125, "val_loss": 1.25, "learning_rate": 0.002},
     ),
     (
         "fairseq",
@@ -410,6 +410,8 @@ def test_no_measurement_in_words(text: str) -> None:
         ("[ratio:kept] step 1", None, "[ratio:kept] step 1"),
         ("loss:train:3 - acc:0.5", None, "loss:train:3 - acc:0.5"),  # no logger's mark before it
         ("2026-01-02 03:04:05.678 | INFO | ratio:a:3 of 4", None, "ratio:a:3 of 4"),
+        ("01-02 03:04:05.678 [rank1] INFO step 1", 1, "step 1"),
+        ("01-02 of 03-04 step 1", None, "01-02 of 03-04 step 1"),
         ("torch.OutOfMemoryError: CUDA out of memory", None, "torch.OutOfMemoryError: CUDA out of memory"),
     ],
 )
@@ -427,6 +429,9 @@ def test_prefix(text: str, rank: int | None, body: str) -> None:
         ("step 10, loss 1.5, ‖θ‖ = 3.5, ||grad||_2: 0.5", {"loss": 1.5, "‖θ‖": 3.5, "||grad||_2": 0.5}),
         ("| step 10 |loss: 1.5 |acc: 0.5|", {"loss": 1.5, "acc": 0.5}),  # bars that part cells
         ("step 10 || loss: 1.5 || acc: 0.5 || 3 it/second", {"loss": 1.5, "acc": 0.5}),
+        ("step 10 loss 1.5 |w|1 1318.25 5.5 ms/it", {"loss": 1.5, "|w|1": 1318.25, "ms/it": 5.5}),
+        ("step 10 loss=1.5 |w|1=3.25 |w|2=0.5", {"loss": 1.5, "|w|1": 3.25, "|w|2": 0.5}),
+        ("step 10 loss 1.5 |1 2| 7", {"loss": 1.5}),
     ],
 )
 def test_norms_as_a_formula_has_them(text: str, metrics: dict[str, float]) -> None:
@@ -436,7 +441,10 @@ def test_norms_as_a_formula_has_them(text: str, metrics: dict[str, float]) -> No
 @pytest.mark.parametrize(
     ("text", "metrics"),
     [
-        ("step 40 loss 0.8 (8.7 ms/step) psum 20.5", {"loss": 0.8, "psum": 20.5}),  # the words in the bracket speak of the number in it
+        (
+            "step 40 loss 0.8 (8.7 ms/step) psum 20.5",
+            {"loss": 0.8, "ms/step": 8.7, "psum": 20.5},
+        ),  # the words in the bracket speak of the number in it
         ("step 40 loss 0.8 psum (all ranks) 20.5", {"loss": 0.8}),
         ("step 40 loss: 0.8 grad norm (L2 of all): 20.5", {"loss": 0.8, "grad norm (L2 of all)": 20.5}),
         ("step 40 gnorm local 1.5 reduced 0.5", {"gnorm local": 1.5, "gnorm reduced": 0.5}),
@@ -450,6 +458,36 @@ def test_what_a_word_beside_a_bracket_or_a_value_belongs_to(text: str, metrics: 
 
 
 @pytest.mark.parametrize(
+    ("text", "metrics"),
+    [
+        ("32/32 - 1s - 29ms/step - loss: 0.25", {"ms/step": 29, "loss": 0.25}),
+        ("32/32 [====] - 1s 29us/step - loss: 0.25", {"us/step": 29, "loss": 0.25}),
+        ("ep 0 upd   25 | ctc 0.5 | 56 ms/upd", {"ctc": 0.5, "ms/upd": 56}),
+        ("313/313 - 0s - 2ms/step", {}),  # of a prediction
+        ("step 300 | 2 ms/step", {"ms/step": 2}),
+        ("step 20 loss 0.5 data_ms 0.25 samples/s 14740", {"loss": 0.5, "data_ms": 0.25, "samples/s": 14740}),  # a name, no unit of 0.25
+        ("step 20 loss 0.5 120 samples/s", {"loss": 0.5, "samples/s": 120}),
+    ],
+)
+def test_how_long_a_step_takes(text: str, metrics: dict[str, float]) -> None:
+    assert dict(read_line(text).metrics()) == metrics
+
+
+@pytest.mark.parametrize(
+    ("text", "tags"),
+    [
+        ("ep 0 upd   25 | ctc nan | 56 ms/upd", ["ctc", "ms/upd"]),
+        ("[dev] ep 0 ctc nan CER 100.00% blank 100.0%", ["dev ctc", "dev CER", "dev blank"]),
+        ("step 20 found nan", []),
+        ("step 20 found inf in 3 tensors", []),
+        ("step 20 | nan found | 3 skipped", []),
+    ],
+)
+def test_a_name_whose_number_is_none(text: str, tags: list[str]) -> None:
+    assert [tag for tag, _ in read_line(text).metrics() if tag not in {"skipped"}] == tags
+
+
+@pytest.mark.parametrize(
     ("text", "kind", "expected"),
     [
         ("2026-03-04 05:06:07,250", "iso", 1772600767.25),
@@ -459,6 +497,7 @@ def test_what_a_word_beside_a_bracket_or_a_value_belongs_to(text: str, metrics: 
         ("I 0304 05:06:07", "glog", 68533567.0),
         ("Mar 04 05:06:07", "syslog", 68533567.0),
         ("03/04 05:06:07", "md", 68533567.0),
+        ("03-04 05:06:07.5", "md", 68533567.5),
         ("05:06:07,5", "day", 18367.5),  # without a date: on 1970-01-01
         ("03/04/2026 05:06:07", "md", 1772600767.0),
         ("1772600767.5", "unix", 1772600767.5),

@@ -213,6 +213,14 @@ def test_terms_without_a_total_stay_terms() -> None:
     assert name("loss_0", "loss_1") == name("loss_1", "loss_0") == "loss.aux" and name("loss_0") == "loss.train"
 
 
+def test_a_critic_is_a_player_where_nothing_is_rewarded() -> None:
+    assert name("critic_loss", "gen_loss", "gp") == name("gen_loss", "critic_loss", "gp") == "loss.aux"
+    gan = ("loss/critic", "loss/artist", "score/real", "score/fake")
+    assert name("loss/critic", *gan) == name("loss/artist", *gan) == "loss.aux"  # whatever the other one is called
+    assert name("loss/critic", "rollout/ep_rew_mean") == name("critic_loss", "actor_loss") == "rl.loss_value"
+    assert name("loss/vae", "loss/critic") == "loss.train"  # nothing scores real samples beside generated ones
+
+
 def test_a_cross_entropy_beside_a_policy_and_its_critic_is_a_term() -> None:
     assert name("CE", "Pi", "Q") == "loss.aux" and name("CE", "acc") == "loss.train"
 

@@ -37,6 +37,16 @@ def test_a_program_that_says_again_what_it_says_first_is_another_launch(tmp_path
     assert spans(runs) == [[[0, 70]], [[0, 141]]]
 
 
+def test_a_box_that_comes_again_begins_no_launch(tmp_path: Path) -> None:
+    """As Stable-Baselines3 prints one at each report, below a line that it prints once."""
+    rule = "-" * 34 + "\n"
+    cells = "| rollout/            |          |\n|    ep_len_mean      | {a:<8} |\n|    ep_rew_mean      | {b:<8} |\n"
+    count = "| time/               |          |\n|    total_timesteps  | {n:<8} |\n"
+    boxes = "".join(rule + cells.format(a=40 - n, b=n / 2) + count.format(n=1000 * n) + rule for n in range(1, 9))
+    (run,) = one(tmp_path, "Logging to log\n" + boxes, "stdout.log")
+    assert spans([run]) == [[[1000, 8000]]] and "start" not in run.tables["events"]["kind"].to_pylist()
+
+
 def test_what_a_loader_says_of_each_file_begins_no_launch(tmp_path: Path) -> None:
     text = LOADS + LOADS + batches(0, 72, 72) + LOADS + batches(0, 72, 72, 2) + LOADS + batches(0, 72, 72, 3)
     assert spans(one(tmp_path, text)) == [[[0, 214]]]

@@ -1,0 +1,22 @@
+"""Units that stand behind the numbers of a line, and those that say what is measured: ``99ms/step``, ``1200 tok/s``."""
+
+from __future__ import annotations
+
+from parsers.console_format.line_prefix import Line
+from parsers.lazy_regex import lazy_re
+
+_DONE = r"(?:tok|tokens?|words?|samples?|examples?|images?|imgs?|sents?|sentences?|seqs?|sequences?|frames?|batch(?:es)?|steps?|iters?|iterations?)"
+_EACH = r"(?:(?:sec|s|ms|us|µs)/(?:batch|step|iter|upd(?:ate)?)|[mµu]s/it)"
+UNIT = (
+    rf"(?:(?:\s(?!\S+[:=]|[^\s/]+\s+[:=]|[a-z]{{1,20}}/s\s{{1,3}}[\d.]{{1,24}}\s{{0,20}}$))?(?:{_EACH}|ms|[KMG]i?B|{_DONE}/s(?:ec)?|it/s(?:ec)?|secs?|seconds|TFLOPS?|TFLOP/s)"
+    r"|%|µs|us|mins?|[smhkKMGTBxz]|kit|it/s|s/it|it(?= \[|/\d)|/s(?:ec)?(?:/gpu)?)(?![\w])"
+)
+SPEED = lazy_re(rf"(?:{_DONE}|it)/s(?:ec)?|{_EACH}")  # units that say what is measured
+_OF_BAR = lazy_re(_EACH)
+
+
+def only_speed(line: Line) -> bool:
+    """``313/313 - 1s - 2ms/step``: the bar of a prediction, which measures nothing."""
+    told = [f for f in line.fields if f.role == "metric"]
+    counted = any(f.role == "total" and not f.tag for f in line.fields)
+    return counted and len(told) == 1 and _OF_BAR.fullmatch(told[0].tag) is not None
