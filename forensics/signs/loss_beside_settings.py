@@ -45,9 +45,12 @@ def smoothing_costs_half(s: Symptoms) -> Sign:
 
 def rounds_cannot_reach(s: Symptoms) -> Sign:
     """Boosting ends after so few rounds that its rate leaves more than half: each takes a rate's share of what is left (Friedman 2001, section 5)."""
-    if not any(_TREES.search(x.key) for x in settings.every(s.run)) or settings.setting(s.run, "batch_size"):
+    trees = next((x for x in settings.every(s.run) if _TREES.search(x.key)), None)
+    if trees is None or settings.setting(s.run, "batch_size"):
         return does_not_arise("config names no trees, which boosting would add up.")
     told = next(iter(settings.named(s.run, "eta")), None) or settings.setting(s.run, "lr")
+    if told is not None and told.key.rpartition(".")[0] != trees.key.rpartition(".")[0]:  # "mlp.lr" beside "lgbm.num_leaves"
+        return cannot_tell(f"{told.key} need not be the rate of the trees, which {trees.key} sets.")
     rate = settings.as_number(told.value) if told else None
     step, _ = usable(s.run)
     if told is None or rate is None or not 0 < rate < 1 or not len(step):

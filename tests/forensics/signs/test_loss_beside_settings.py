@@ -60,6 +60,7 @@ def test_rounds_of_boosting_reach_what_their_rate_leaves_them() -> None:
     assert told.state == SEEN and f"no more than {1 - 0.999**60:.2g} of what there is to learn in 60 rounds" in told.text
     assert look("rounds_cannot_reach", STANDS, {"learning_rate": 0.001}).state == CANNOT_TELL  # no trees
     assert look("rounds_cannot_reach", STANDS, {"num_leaves": 15, "eta": 0.001}).state == SEEN
+    assert look("rounds_cannot_reach", STANDS, {"lgbm.num_leaves": 15, "mlp.lr": 0.001}).state == CANNOT_TELL  # of another model
     assert look("rounds_cannot_reach", STANDS, TREES | {"num_iterations": 100_000}).state != SEEN  # planned, and stopped early
     assert look("rounds_cannot_reach", STANDS, {"depth": 12, "learning_rate": 0.001, "batch_size": 64}).state == CANNOT_TELL  # a ViT
 
