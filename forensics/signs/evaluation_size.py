@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from forensics.detectors import config_change
+from forensics.run import settings
 from forensics.run.series import Floats, Ints, Series, names, parts, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 from parsers.records.vocabulary import EVALUATION
@@ -21,13 +23,15 @@ TIMES = 3.0  # bound: the largest of the other steps; an evaluation that scatter
 _SETS = {*EVALUATION, "held", "heldout", "knn", "probe"}
 _COUNTED = {
     "n", "num", "count", "size", "total", "samples", "examples", "sequences", "images", "rows", "items", "pairs", "questions", "batches",
-    "token", "tokens", "words", "frames", "utts", "utterances", "users", "queries", "clips", "files", "patients", "subjects", "documents", "episodes",
+    "char", "chars", "characters", "token", "tokens", "words", "frames", "utts", "utterances", "users", "queries", "clips", "files", "patients", "subjects", "documents", "episodes",
 }  # fmt: skip
 _SPEEDS = ("samples_per_second", "examples_per_second")
 
 
 def evaluation_size_changed(s: Symptoms) -> Sign:
     """From one evaluation on, and for good, the evaluations take fewer samples, or more: the values before and after are not of the same data."""
+    if (told := _set_otherwise(s)) is not None:
+        return told
     counted = list(_counts(s.run))
     if not counted:
         return cannot_tell("the log does not say how many samples the evaluations take.")
@@ -47,6 +51,16 @@ def evaluation_size_changed(s: Symptoms) -> Sign:
     return absent(
         f"By {count.tag} evaluations take {n[0]:.0f} samples at step {step[0]} and {n[-1]:.0f} at step {step[-1]}, with no lasting change."
     )
+
+
+def _set_otherwise(s: Symptoms) -> Sign | None:
+    """A setting that counts what is evaluated, and that two launches have otherwise (``val_chars``)."""
+    for f in s.of(config_change.Facts):
+        for key, (old, new) in zip(f.facts.keys, f.facts.changes, strict=True):
+            before, after = settings.as_number(old), settings.as_number(new)
+            if _counts_evaluated(key) and before and after and abs(np.log(abs(after / before))) > SHARE:
+                return seen(f"Between two launches {key} goes from {before:.6g} to {after:.6g}.", [f], first=f.first_step)
+    return None
 
 
 def _counts(run: Run) -> Iterator[tuple[Series, Ints, Floats, bool]]:

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forensics import evidence
+from forensics.detectors import config_change
 from forensics.signs.evaluation_size import evaluation_size_changed
 from forensics.signs.sign import Symptoms
 from tests.forensics.curves import run_of
@@ -69,3 +71,19 @@ STEPS = {"loss.eval": np.where(T < 14, 0.13, 0.11) + 0.0001 * np.sin(T * T)}
 def test_a_count_of_whatever_where_the_evaluation_steps_with_it(evaluation: dict[str, Any], state: str) -> None:
     found = evaluation_size_changed(Symptoms(run_of({"other/n_windows": FEWER, **evaluation}, interval=10), ()))
     assert found.state == state, found.text
+
+
+@pytest.mark.parametrize(
+    ("key", "after", "state"),
+    [
+        ("val chars", 35743, "seen"),
+        ("data.eval_samples", "35743", "seen"),
+        ("val chars", 59000, "cannot tell"),
+        ("eval_batch_size", 32, "cannot tell"),
+        ("hidden chars", 35743, "cannot tell"),
+    ],
+)
+def test_a_setting_that_counts_what_is_evaluated(key: str, after: Any, state: str) -> None:
+    facts = config_change.Facts([key], [[60000, after]], 520, batch=False)
+    change = evidence.found(facts, "Config changed between launches", (520, 520), "warning")
+    assert evaluation_size_changed(Symptoms(run_of({"loss.train": SAME}, interval=10), (change,))).state == state
