@@ -11,6 +11,8 @@ from forensics.run.scores import Score, held_out, scores
 from forensics.run.series import Floats, Series, series
 from forensics.run.usable_values import first_level
 from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Sign, Symptoms, absent, cannot_tell, seen
+from parsers.lazy_regex import lazy_re
+from parsers.name_rules import words
 from parsers.tables import Run
 
 SUBJECT = "held_out"  # the other half of it
@@ -36,6 +38,7 @@ LEAST, HITLESS = 3, 4  # bound: three values make a median; statistical: as many
 LASTS, BEST = 2, 4  # statistical: an AUC of 100 samples scatters by 0.05, the best of many evaluations by twice that
 # measured: shares of hits of 300 users scatter by 12 % at first; of a run that learns they rise by more than a quarter
 RISES, SINKS = 0.25, 0.2
+_DECIBELS = lazy_re(r"\b(psnr|snr|(si ?)?sdr|si ?snr)\b")
 HALF = 0.5  # unit: of a share that begins above it, less is left to rise than there is
 
 
@@ -52,6 +55,8 @@ def eval_never_better(s: Symptoms) -> Sign:
         return cannot_tell(NO_TRAIN)
     if pair[0] <= 0 or curve.logged(x[0]) <= 0:
         return cannot_tell("the losses are not positive, so shares of them say nothing.")
+    if curve.rises and _DECIBELS.search(words(curve.tag)):
+        return cannot_tell(f"{curve.tag} is in decibels, of which shares say nothing.")
     begin = _beginning(train.value[train.usable])
     if _knew(curve, train, begin):  # of what holds for data that it never saw, or by heart
         return cannot_tell(

@@ -87,6 +87,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (C.eval_never_better, "seen", both(ROTE, FLAT), {}),
     (C.eval_never_better, "absent", both(FALLS, FALLS), {}),
     (C.eval_never_better, "cannot tell", both(FLAT, FLAT), {}),
+    (C.eval_never_better, "seen", {"loss.train": ROTE, "other/val_ndcg": 0.2 + FLAT / 1000}, {}),
+    (C.eval_never_better, "cannot tell", {"loss.train": ROTE, "other/val_psnr": 26 + ACC}, {}),  # half a decibel is not 2 % of anything
     (
         C.eval_never_better,
         "cannot tell",
