@@ -224,9 +224,11 @@ def _short(value: Any) -> str:
 def terminal(audit: dict[str, Any]) -> str:
     """A few lines for the terminal."""
     lines = [audit_totals.headline(audit)]
-    causes = [f"{c.get('title', c['cause'])} {c['runs']}" for c in audit["causes"][:6]]
-    more = f" and {len(audit['causes']) - len(causes)} more" * (len(audit["causes"]) > len(causes))
-    lines += [f"  causes: {', '.join(causes)}{more}"] if causes else []
+    named = [c for c in audit["causes"] if c["cause"] != audit_rows.OPEN]
+    causes = [f"{c.get('title', c['cause'])} {c['runs']}" for c in named[:6]]
+    more = f" and {len(named) - len(causes)} more" * (len(named) > len(causes))
+    left = [f"open {n}"] if (n := audit_totals.open_causes(audit)) else []
+    lines += [f"  causes: {'; '.join([', '.join(causes) + more] * bool(causes) + left)}"] if causes or left else []
     lines += [f"  {b['says']}" for b in audit["shared_batches"][:4]]
     for c in audit["shared_causes"][:4]:
         often = f"{c['runs']} of {c['of']} runs, {c['expected']:.1f} expected by chance"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reports import text_format
-from reports.audit_rows import LOSSES, ended, hours
+from reports.audit_rows import LOSSES, OPEN, ended, hours
 
 DIED = ("crashed", "hung", "stopped")  # the statuses that the second tile counts
 Audit = dict[str, Any]
@@ -38,7 +38,8 @@ def tiles(audit: Audit, titles: dict[str, str]) -> list[Tile]:
     """In the order in which they are asked: what died, what it cost, whose and where, what to start again."""
     costs, runs, bad = audit["costs"], audit["runs"], audit["verdicts"]["unhealthy"]
     causes = [e for c in audit["causes"] for e in _of_cause(c, titles)]
-    others = f"{audit['verdicts']['healthy']} healthy, {audit['verdicts']['inconclusive']} cannot be judged"
+    known = f"{audit['verdicts']['healthy']} healthy, {audit['verdicts']['inconclusive']} cannot be judged"
+    others = f"the cause of {n} is open; {known}" if (n := open_causes(audit)) else known
     found = [Tile("Went wrong, by cause", Entry(f"{bad} of {runs}", "", "verdict", ("unhealthy",)), others, causes)]
     died = sum(e["runs"] for e in costs["by_ending"])
     how = _merged((ended(e["value"]) or "", e["runs"]) for e in costs["by_ending"])
@@ -63,6 +64,11 @@ def _of_cause(c: dict[str, Any], titles: dict[str, str]) -> list[Entry]:
     title = titles.get(c["cause"], c["cause"])
     near = [(str(n["runs"]), text_format.one_line(n["title"])) for n in c.get("nearest", [])]
     return [_entry(str(c["runs"]), title, "cause"), *(Entry(n, f"open, perhaps: {t}", "cause", (f"{title}: {t}",)) for n, t in near)]
+
+
+def open_causes(audit: Audit) -> int:
+    """Of how many runs that went wrong no cause leads clearly."""
+    return sum(int(c["runs"]) for c in audit["causes"] if c["cause"] == OPEN)
 
 
 def _entry(number: str, value: str, column: str) -> Entry:

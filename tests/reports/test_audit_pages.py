@@ -383,6 +383,8 @@ def test_what_is_open_has_no_percentage() -> None:
     made["rows"][0] |= {"candidate": "lr_too_high", "probability": 0.54}
     assert "<td>Cause open: Learning rate too high<td>54 %<td>" in audit_page.render(made)
     made["causes"][0]["nearest"] = [{"cause": "lr_too_high", "title": "Learning rate too high", "runs": 1}]
+    assert audit_totals.tiles(made, {"unknown": "Cause open"})[0].note.startswith("the cause of 1 is open; ")
+    assert "causes: open 1" in audit_page.terminal(made)
     entries = audit_totals.tiles(made, {"unknown": "Cause open"})[0].entries
     assert [(e.number, e.what, e.values) for e in entries] == [
         ("1", "Cause open", ("Cause open",)),
