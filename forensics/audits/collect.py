@@ -30,6 +30,9 @@ MOST_JOINED = 12
 NEAR_RESUME = 3  # steps after a restart in which a spike is the restart's
 
 
+REPEATED = ("rerun", "error_line", "why_null")  # sentences that many runs have in common
+
+
 class Rows(Sequence[dict[str, Any]]):
     """Rows by column, each made when it is asked for: a hundred thousand at once would take a quarter of a gigabyte."""
 
@@ -77,7 +80,7 @@ def load(places: Iterable[Place], records: Kept, known: list[suppressions.Known]
                 row["path"] = _another(row["path"], paths)
                 paths.add(row["path"])
             judged = suppressions.apply(known, row, record["grave"])
-            table.rows.append(tuple(_shared(row.get(c)) for c in COLUMNS))
+            table.rows.append(tuple(made.of(row.get(c)) if c in REPEATED else _shared(row.get(c)) for c in COLUMNS))
             table.briefs.append(_brief(record, row, made))
             table.curves.append(bytes(255 if v < 0 else v for v in record["curve"]))
             table.origins.append((place, raw))
@@ -151,7 +154,7 @@ def conclusions(table: Table) -> dict[str, Any]:
         table.change(i, rerun=told)
     alone = {b.id for b in single}
     spiked = [b.spiked for b in single if b.spiked is not None]
-    ended = [row for row in table.dicts() if row["error_line"] and row["id"] in alone]
+    ended = [{c: row[c] for c in repeated_failures.COLUMNS} for row in table.dicts() if row["error_line"] and row["id"] in alone]
     return {
         "repeated_failures": repeated_failures.find(ended),
         "shared_batches": shared_batches.find(spiked),

@@ -8,6 +8,7 @@ from typing import Any
 
 from parsers.lazy_regex import lazy_re
 
+COLUMNS = ("id", "path", "error_line", "ending", "host", "owner")  # what is asked of a row
 LEAST, MOST, NAMED = 2, 200, 6  # runs of a group; groups; names of a kind in a group
 _URL = lazy_re(r"\b[a-z][a-z0-9+]*://[^\s'\"]+")
 _PATH = lazy_re(r"(?<![\w/.@+=-])(?:[A-Za-z]:\\|~?/|\.{1,2}/)?(?:[\w.@+=-]{1,100}+[/\\]){1,40}+[\w.@+=-]*+")
