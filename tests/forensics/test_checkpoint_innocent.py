@@ -74,7 +74,7 @@ def adam(p: Any) -> Any:
 
 
 SOUND: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
-    "LBFGS keeps one state for all": (plain, lambda p: torch.optim.LBFGS(p, lr=0.02, max_iter=2)),
+    "LBFGS keeps one state for all": (plain, lambda p: torch.optim.LBFGS(p, lr=0.01, max_iter=2)),
     "ASGD, whose mu stays 1": (plain, lambda p: torch.optim.ASGD(p, 0.01)),
     "vectors of spectral norm": (spectral, adam),
     "frozen layers handed to the optimizer": (frozen, adam),
