@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import PurePosixPath
@@ -59,6 +59,11 @@ class Table:
 
     def dicts(self, told: Callable[[dict[str, Any]], dict[str, Any]] = lambda row: row) -> Rows:
         return Rows(self.rows, told)
+
+    def part(self, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """The rows with these columns alone."""
+        places = [list(COLUMNS).index(c) for c in columns]
+        return (dict(zip(columns, (row[i] for i in places), strict=True)) for row in self.rows)
 
     def change(self, i: int, **values: Any) -> None:
         self.rows[i] = tuple(values.get(c, v) for c, v in zip(COLUMNS, self.rows[i], strict=True))
@@ -154,7 +159,7 @@ def conclusions(table: Table) -> dict[str, Any]:
         table.change(i, rerun=told)
     alone = {b.id for b in single}
     spiked = [b.spiked for b in single if b.spiked is not None]
-    ended = [{c: row[c] for c in repeated_failures.COLUMNS} for row in table.dicts() if row["error_line"] and row["id"] in alone]
+    ended = [row for row in table.part(repeated_failures.COLUMNS) if row["error_line"] and row["id"] in alone]
     return {
         "repeated_failures": repeated_failures.find(ended),
         "shared_batches": shared_batches.find(spiked),

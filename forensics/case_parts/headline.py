@@ -20,7 +20,7 @@ MATTER = ("loss_spike", "nonfinite", "divergence")  # without these a run cannot
 MATTER_RISING = ("nonfinite", "divergence", "plateau")  # a reward goes down and up: its jumps are no spikes, but it has to rise
 LONGEST = 120  # characters of a headline's first half
 _ABRUPT = {"nonfinite": 0, "loss_spike": 1}  # kinds that say more of one moment than others
-QUOTED, LEAST = 40, 3  # characters by which a quoted log line is known; words that stand without it
+QUOTED = 40  # characters by which a quoted log line is known
 
 
 def verdict(run: Run, findings: Sequence[Finding], checks: Sequence[Check]) -> str:
@@ -123,8 +123,7 @@ def headline(finding: Finding) -> str:
     title = finding.title.rstrip(".")
     quoted = [line for e in finding.evidence if e.kind == "text" for line in e.data.get("lines", ())]
     for at in [m.start() for m in re.finditer(": ", title)]:
-        told = len(title[:at].split()) >= LEAST  # "Logged once" says nothing without what was logged
-        if told and any(title[at + 2 :][:QUOTED].strip() in str(line) for line in quoted):
+        if any(title[at + 2 :][:QUOTED].strip() in str(line) for line in quoted):
             title = title[:at].removesuffix(", until")
             break
     if len(title) > LONGEST:

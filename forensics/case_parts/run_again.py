@@ -23,15 +23,8 @@ LOOKS = (  # they change nothing by themselves
     "Look ", "Print ", "Check ", "Find ", "Compare ", "Decide ", "Read ", "Count ", "Overfit ", "Profile ", "Evaluate ", "Report ", "Run a ", "Run ten ",
     "Run the step ", "Train a ", "With the data at hand", "Without labels: look", "Of trees, look", "Then look", "Do not trust",
 )  # fmt: skip
-PASSING = (
-    "restart",
-    "throughput",
-    "stall",
-    "memory",
-    "grad_spike",
-    "loss_spike",
-    "nonfinite",
-)  # harmless in a run that finished all the same
+# harmless in a run that finished all the same
+PASSING = ("restart", "throughput", "stall", "memory", "grad_spike", "loss_spike", "nonfinite")
 NOTHING = "Nothing needs doing."
 INTERRUPTED = "Nothing measured needs fixing; the run did not come to its own end: resume it if it was to go on."
 UNFINISHED = ("cut", "interrupt", "scheduler", "signal")  # endings that the training did not choose

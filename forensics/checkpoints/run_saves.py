@@ -31,7 +31,7 @@ from parsers.lazy_regex import lazy_re
 from parsers.tables import Gap, Run
 
 BUDGET = 2 << 30  # bytes of values streamed for one analysis
-MOST_OPENED = 40  # checkpoints of one run; of more, the first, the last, and some between
+MOST_OPENED, MOST_GAPS = 40, 20  # of a run, the first, the last and some between; gaps of one that are told as gaps of its run
 _RAISED = lazy_re(r"\b[A-Z]\w{0,80}(?:Error|Exception|Exit|Warning)\b|^[\w.]{1,80}+: ")
 _NUMBERED = lazy_re(r"(?is).*(step|checkpoint|ckpt|iter(ation)?|epoch|it|ba|ep)[-_=]?\d.*")
 
@@ -51,7 +51,9 @@ def tensors(run: Run) -> list[Checkpoint]:
         if c.stats or c.contents.bytes > left:
             continue
         left -= c.contents.bytes
+        known = len(c.contents.gaps)
         measure(c, only=lambda t: t.role != "other" or is_state(t.name))
+        run.gaps += [Gap(g.at, secrets.mask_text(g.what)[:300], None, name(c, run)) for g in c.contents.gaps[known : known + MOST_GAPS]]
     if len(here) < len(found):
         what = (
             f"the values of {len(found) - len(here)} checkpoints were not fetched, only their headers: give one to `forensics checkpoint`"

@@ -7,7 +7,8 @@ How it decides
     Where the run was launched twice, config files that hold the same keys are snapshots of the same settings, and so are the settings
     that one log prints once for each launch: values that differ,
     other than names, places and moments, are changes; 32 and 32.0, false and 0 are the same value. Without a second launch two
-    files are two descriptions of one launch. The batch size is followed in the log itself, too: as a metric, as the number of samples a step, or as the steps that an epoch takes.
+    files are two descriptions of one launch. The batch size is followed in the log itself, too: as a metric, as the number of samples a step, or as the steps that an epoch takes;
+    these are information where they change within one launch: a loader keeps its batch, and the data became more or less.
     A batch of a device, an accumulation or a number of processes that change while the samples a step are known to stay the same are information.
 
 Cannot tell
@@ -81,11 +82,12 @@ def detect(run: Run) -> Iterator[Finding]:
     sizes = batch_change(run)
     if sizes is not None:
         at = sizes.step
-        restart = any(abs(a["steps"][0] - at) <= 1 for a in run.attempts[1:])
-        grew = sizes.of_epoch and not restart  # within one launch it is the data that became more or less: a loader keeps its batch
-        facts = Facts(["steps per epoch" if sizes.of_epoch else "batch size"], [[sizes.before, sizes.after]], at, not grew, restart)
+        within = sizes.after if sizes.of_epoch else 1  # a log of one row an epoch begins again with the end of one
+        restart = any(at - 1 <= a["steps"][0] <= at + within for a in run.attempts[1:])
+        of_data = sizes.of_epoch and not restart
+        facts = Facts(["steps per epoch" if sizes.of_epoch else "batch size"], [[sizes.before, sizes.after]], at, not of_data, restart)
         shown = evidence.text("batch size", [sizes.text])
-        yield evidence.found(facts, sizes.title, (at, at), "info" if grew else "warning", shown, key=f"{at}-batch")
+        yield evidence.found(facts, sizes.title, (at, at), "info" if of_data else "warning", shown, key=f"{at}-batch")
     known = series(run, "batch.size") is not None or run.tables["batches"].num_rows
     if not changes and not kept and sizes is None and not known and len(_by_source(run)) < 2:
         raise CannotTell("there is one config, and the log names no batch size")

@@ -112,9 +112,7 @@ def _past_best(run: Run, held: Series) -> Finding[PastBest] | None:
     if not beyond or rise < max(POINT if held.rises else 0, (PAST_OF_FEW if few else PAST) * lowest):
         return None
     facts = PastBest(int(step[best]), held.logged(x[best]), held.logged(x[-1]))
-    name, word = ("Evaluation loss", "lowest") if held.name == "loss.eval" else (held.tag, "highest" if held.rises else "lowest")
-    title = f"{name} is {word} at step {facts.best_step} ({facts.best:.4g}) and ends at {facts.final:.4g}"
-    logged = replace(held, value=-held.value) if held.rises else held
+    logged, title = _as_logged(held), f"{_at_best(held)} at step {facts.best_step} ({facts.best:.4g}) and ends at {facts.final:.4g}"
     shown = evidence.window(logged, int(step[0]), int(step[-1]), title=held.tag, margin=0, where=held.place(run, keep[best]))
     return evidence.on_rows(logged, (keep[best], keep[-1]), facts, title, "info", shown)
 
@@ -137,9 +135,8 @@ def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
     at_end = level_at(train, int(step[-1]))
     if at_best is None or at_end is None or at_end >= at_best:
         return None
-    name = f"{'Evaluation loss' if held.name == 'loss.eval' else held.tag} is {'highest' if held.rises else 'lowest'}"
     title = (
-        f"{name} at step {step[best]} ({held.logged(x[best]):.4g}) and ends at {held.logged(x[-1]):.4g}, "
+        f"{_at_best(held)} at step {step[best]} ({held.logged(x[best]):.4g}) and ends at {held.logged(x[-1]):.4g}, "
         f"while {'training loss' if train.name == 'loss.train' else train.tag} keeps falling from {at_best:.4g} to {at_end:.4g}"
     )
     late = not held.rises and bool(x[0] < LATE * np.median(train.value[np.isfinite(train.value)][:5]))
@@ -147,10 +144,18 @@ def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
     shares = rise / (abs(lowest) or 1.0), 1 - at_end / (at_best or 1.0), float(x[0] - lowest) / (abs(float(x[0])) or 1.0)
     facts = Facts(first, held.logged(lowest), held.logged(float(x[-1])), *shares, late)
     marks = [{"step": first, "label": "best evaluation", "kind": "event"}]
-    logged = replace(held, value=-held.value) if held.rises else held
+    logged = _as_logged(held)
     shown = [evidence.window(s, int(step[0]), last, *marks, title=s.tag, margin=0, where=s.place(run, 0)) for s in (logged, train)]
     severity = "info" if held.name.startswith("loss.") and facts.rise < AGAIN and _hits_hold(run, first) else "warning"
     return evidence.on_rows(logged, (keep[best], keep[-1]), facts, title, severity, *shown)
+
+
+def _at_best(held: Series) -> str:
+    return f"{'Evaluation loss' if held.name == 'loss.eval' else held.tag} is {'highest' if held.rises else 'lowest'}"
+
+
+def _as_logged(held: Series) -> Series:
+    return replace(held, value=-held.value) if held.rises else held
 
 
 def _hits_hold(run: Run, since: int) -> bool:

@@ -92,7 +92,8 @@ def rate_setting_differs(s: Symptoms) -> Sign:
 
 
 def behaves_differently_after_change(s: Symptoms) -> Sign:
-    """Loss, rate, speed or evaluation leave their level within 20 steps, or two logged values, of a change of settings."""
+    """Loss, rate, speed or evaluation leave their level within 20 steps, or two logged values, of a change of settings. What a larger batch brings
+    by itself (a lower loss, less scatter, longer steps) is no such effect of it."""
     steps = sorted({f.facts.step for f in s.of(config_change.Facts) if f.facts.step is not None})
     if not steps:
         return does_not_arise("no change of settings has a step to look at.")
@@ -106,7 +107,7 @@ def behaves_differently_after_change(s: Symptoms) -> Sign:
         f
         for f in (*s.of(*_EFFECTS, severity=GRAVE), *s.of(resume_break.Facts))
         if f.first_step is not None and any(step - loss.interval <= f.first_step <= step + soon for step in steps)
-        if f.severity in GRAVE or not grown or getattr(f.facts, "up", True)
+        if not grown or f.severity in GRAVE or not (isinstance(f.facts, resume_break.Facts) and not f.facts.up)
     ]
     if effects:
         return seen(f"{effects[0].title}, after settings changed at step {steps[0]}.", effects[:3], first=effects[0].first_step)

@@ -30,7 +30,8 @@ FEW = 0.1  # unit: of the words or their sequences, one in ten is that of the an
 
 def nothing_decoded_right(s: Symptoms) -> Sign:
     """At every evaluation nearly all words that the model writes by itself are wrong, or not one answer is right, while the loss of the answers it is
-    given comes down to next to nothing: the two do not go by one vocabulary, or the loss shows the model what it is to predict."""
+    given comes down to next to nothing: the two do not go by one vocabulary, or the loss shows the model what it is to predict. Or not one answer is
+    right, and what is learnt by heart leaves the evaluation loss above where training began."""
     rates, matches, shared = (_logged(s.run, pattern) for pattern in (_ERRORS, _MATCHES, _SHARED))
     if not rates and not matches and not shared:
         return cannot_tell(f"neither a word error rate, exact matches nor words in common were logged {EVALUATIONS} times.")

@@ -163,3 +163,24 @@ def test_a_lower_level_behind_the_launch_is_another_one(level: float, state: str
     change = evidence.found(facts, "Config changed", (60, 60), "warning", evidence.text("batch", ["32"]))
     s = Symptoms(run, (change, *resume_break.detect(run)))
     assert behaves_differently_after_change(s).state == state
+
+
+@pytest.mark.parametrize(("launches", "severity", "batch"), [(1, "info", False), (2, "warning", True)])
+def test_epochs_of_another_length_within_a_launch_are_of_more_data(launches: int, severity: str, batch: bool) -> None:
+    lengths = epochs(*[40] * 5, *[600] * 5)
+    attempts = [0] * 5 + [launches - 1] * 5
+    run = run_of(lengths["metrics"] | {"loss.train": np.linspace(2, 1, 10)}, steps=lengths["steps"], attempts=attempts)
+    for attempt, steps in zip(run.attempts, ([40, 200], [800, 3200]), strict=False):  # one row an epoch, at its end
+        attempt["steps"] = steps
+    assert [(f.severity, f.facts.batch) for f in _found(run) if isinstance(f.facts, config_change.Facts)] == [(severity, batch)]
+
+
+@pytest.mark.parametrize(("before", "after", "state"), [(32.0, 64.0, "absent"), (64.0, 32.0, "seen"), ("32", "64", "absent")])
+def test_what_a_larger_batch_brings_is_no_harm(before: Any, after: Any, state: str) -> None:
+    """A loss that is lower by a tenth behind the launch, and scatters less."""
+    loss = np.where(T < 60, 1.0, 0.9) + np.where(T < 60, 0.02, 0.01) * np.random.default_rng(3).standard_normal(120)
+    run = run_of({"loss.train": loss}, attempts=[0] * 60 + [1] * 60)
+    facts = config_change.Facts(["global_batch_size"], [[before, after]], 60, True)
+    change = evidence.found(facts, "Batch size changed", (60, 60), "warning", evidence.text("batch", ["64"]))
+    s = Symptoms(run, (change, *resume_break.detect(run)))
+    assert behaves_differently_after_change(s).state == state

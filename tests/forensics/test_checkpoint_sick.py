@@ -97,6 +97,7 @@ SICK: dict[str, tuple[str, Callable[[State], Any]]] = {
     "an outer product": ("constant_weight", lambda s: weight(s).copy_(torch.randn(32, 1) * torch.randn(1, 16))),
     "a layer a hundred times as large": ("scale", lambda s: weight(s).mul_(100)),
     "a layer that vanished": ("scale", lambda s: weight(s).mul_(1e-5)),
+    "one value of a flipped bit": ("lone_value", lambda s: weight(s)[3, 4].fill_(300.0)),
     "half the rows": ("zero_units", lambda s: weight(s)[:20].zero_()),
     "float16 among bfloat16": ("mixed_types", lambda s: s["model"].update({k: v.half() if k == "h.1.up.weight" else v.bfloat16() for k, v in s["model"].items() if v.is_floating_point()})),
     "variance below zero": ("batchnorm", lambda s: weight(s, "h.0.norm.running_var")[3].fill_(-0.1)),
@@ -268,3 +269,12 @@ def test_saturated_integers(tmp_path: Path) -> None:
     )
     document = sick_document.report(tmp_path / "m.pt")
     assert [f["tensors"] for f in document["findings"] if f["id"] == "saturated"] == [["b.weight"]]
+
+
+def test_where_units_ran_away_no_value_is_of_a_flipped_bit(tmp_path: Path, sound: tuple[State, State]) -> None:
+    run_away = copy.deepcopy(sound[0])
+    weight(run_away)[3, 4] = 300.0
+    weight(run_away, "h.2.up.weight").mul_(200)
+    weight(run_away, "h.2.up.weight")[0, 0] = 7e4
+    torch.save(run_away, tmp_path / "step_20.pt")
+    assert "lone_value" not in told(tmp_path / "step_20.pt")

@@ -181,6 +181,16 @@ def test_hits_fall_by_points_however_they_are_written(of: int) -> None:
     assert not grave(eval_jump, {"acc.eval": of * np.where(T >= 20, hits - 0.05, hits)})
 
 
+def test_attention_logits_that_climb_at_once_were_not_large_from_the_start() -> None:
+    """Logged every 20 steps: by the third row they are what they stay at. Or they are so from the first row on, in a model that knows nothing."""
+    for first, kind in ((0.3, attention_logits.Facts), (900.0, attention_logits.Saturated)):
+        logits = np.array([first, 350.0, 1200.0, *[1500.0] * 37])
+        told = list(
+            attention_logits.detect(run_of({"attn.max_logit": logits, "loss.train": 4.8 * np.exp(-np.arange(40) / 9) + 2.0, "config": {}}))
+        )
+        assert [type(f.facts) for f in told] == [kind], first
+
+
 def test_entropies_that_are_not_finite_did_not_fall() -> None:
     assert not found(attention_logits, run_of({"attn.entropy": np.full(40, np.nan)}))
 
