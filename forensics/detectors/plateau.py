@@ -111,6 +111,12 @@ def _never_learned(run: Run) -> Iterator[Finding]:
     s, rows = finite_objective(run, LEAST_VALUES)
     x = s.value[rows]
     first, last, best = _levels(x)
+    if s.rises:
+        early = median(x[: _tenth(x)])
+        if early - last <= max(MARGIN * _error(x), RISES * abs(first)):
+            how = f"from {s.logged(early):.4g} to {s.logged(last):.4g}"
+            raise CannotTell(f"after the first tenth of the run {s.tag} goes {how}, and the log does not say what there was to reach")
+        return
     if first == 0:
         return
     fall = (first - last) / abs(first)
@@ -118,12 +124,7 @@ def _never_learned(run: Run) -> Iterator[Finding]:
     at_chance = chance is not None and abs(last - chance) <= NEAR_CHANCE * chance
     note = f", which is what guessing gives: ln({math.exp(chance or 0):.0f}) = {chance:.3g}" if at_chance else ""
     early = median(x[: _tenth(x)])
-    if s.rises:
-        if early - last <= max(MARGIN * _error(x), RISES) * abs(first):
-            how = f"from {s.logged(early):.4g} to {s.logged(last):.4g}"
-            raise CannotTell(f"after the first tenth of the run {s.tag} goes {how}, and the log does not say what there was to reach")
-        return
-    evaluated, noise = _evaluations_too(run), MARGIN * _error(x)
+    evaluated, noise = _evaluations_too(run), MARGIN * _error(x) / abs(first)
     still = fall < LEAST_FALL and last <= first + abs(first) * max(RISES, noise if evaluated else 0)
     if still and (fall + noise < ROOM or evaluated):
         title = f"Loss does not fall: {first:.4g} at the beginning, {last:.4g} at the end{note}"
@@ -160,8 +161,8 @@ def _tenth(x: Floats) -> int:
 
 
 def _error(x: Floats) -> float:
-    """Standard error of the fall, as a share of the first level: the difference of two medians."""
-    return math.sqrt(2) * error_of_median(noise_by_steps(x), _tenth(x)) / max(abs(median(x[:LEVEL])), 1e-12)
+    """Standard error of the fall, the difference of two medians."""
+    return math.sqrt(2) * error_of_median(noise_by_steps(x), _tenth(x))
 
 
 def _evaluations_too(run: Run) -> bool:
@@ -230,10 +231,10 @@ def _settled(s: Series, rows: Ints, step: int) -> bool:
 def smallest_effect(run: Run) -> str:
     s, rows = finite_objective(run, LEAST_VALUES)
     x = s.value[rows]
-    room = ROOM - MARGIN * _error(x)
+    noise, level = noise_by_steps(x), abs(median(x[:LEVEL])) or 1.0
+    room = ROOM - MARGIN * _error(x) / level
     if room <= 0:
         return f"nothing by the training loss alone: it scatters so widely that a fall of {ROOM:.0%} may hide in it"
-    noise, level = noise_by_steps(x), abs(median(x[:LEVEL])) or 1.0
     unsure = MARGIN * math.hypot(error_of_median(noise, LEVEL), error_of_median(noise, _tenth(x))) / level
     least = min(LEAST_FALL, room) - unsure
     if least < 0:

@@ -18,6 +18,7 @@ Folklore
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -63,7 +64,7 @@ def detect(run: Run) -> Iterator[Finding]:
     if len(rows) < LEAST:
         raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
     y = centred_median(s.value[rows], WIDTH)
-    error = error_of_median(noise_by_steps(s.value[rows]), WIDTH)
+    error = error_of_median(_noise(s.value[rows]), WIDTH)
     for c in sorted(_collapses(y, error), key=lambda c: float(y[c.lowest] - y[c.begin]))[:SHOWN]:
         begin, back = int(s.step[rows[c.begin]]), int(s.step[rows[c.end]]) if c.end < len(rows) else None
         best, lowest, last = float(y[: c.begin + 1].max()), float(y[c.lowest]), int(s.step[rows[min(c.end, len(rows) - 1)]])
@@ -72,6 +73,11 @@ def detect(run: Run) -> Iterator[Finding]:
         shown = evidence.window(s, begin, last, title=f"{s.tag} from step {begin} on", where=s.place(run, rows[c.begin]))
         facts = Facts(best, lowest, back)
         yield evidence.on_rows(s, (rows[c.begin], rows[min(c.end, len(rows) - 1)]), facts, title, "info", shown)
+
+
+def _noise(x: Floats) -> float:
+    """Where most rewards are the same (0, until a goal is met), the median of the steps between them is 0 and only their standard deviation tells."""
+    return noise_by_steps(x) or float(np.std(np.diff(x))) / math.sqrt(2)
 
 
 def _collapses(y: Floats, error: float) -> list[Collapse]:

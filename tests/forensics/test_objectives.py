@@ -107,10 +107,17 @@ def test_a_likelihood_above_zero_may_be_a_loss(tmp_path: Path) -> None:
         inputs.objective(r)
 
 
-def test_a_reward_that_never_rises_is_not_called_healthy(tmp_path: Path) -> None:
+@pytest.mark.parametrize("level", [20.0, 0.0])
+def test_a_reward_that_never_rises_is_not_called_healthy(level: float, tmp_path: Path) -> None:
     n = noise(3, 2.0)
-    make(tmp_path, rows({"ep_rew_mean": lambda i: 20 + n(i)}))
+    make(tmp_path, rows({"ep_rew_mean": lambda i: level + n(i)}))
     assert forensics.analyze(str(tmp_path)).verdict != "healthy"
+
+
+@pytest.mark.parametrize(("goal", "verdict"), [(0.0, "inconclusive"), (1.0, "healthy")])
+def test_a_reward_of_zero_throughout_is_not_called_healthy(goal: float, verdict: str, tmp_path: Path) -> None:
+    make(tmp_path, rows({"ep_rew_mean": lambda i: goal * min(i // 20, 5) - 0.1 * (i % 5 == 0)}))
+    assert forensics.analyze(str(tmp_path)).verdict == verdict
 
 
 def surrogate(i: int) -> float:
