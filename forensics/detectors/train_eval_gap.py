@@ -8,8 +8,8 @@ What it sees
 How it decides
     Compares the last evaluation losses with the lowest: it fires when the last (the median of the last three) lies 5 % and
     three times the noise of neighbouring evaluations above the lowest (or climbs steadily from there: a Kendall's tau of
-    at least 0.7, 2.4 sigma from what chance gives), which is at least three evaluations back, and the
-    training loss fell meanwhile. The noise is that of the evaluations after the lowest, where they are enough: the steep
+    at least 0.7, 2.4 sigma from what chance gives; or, of 50 evaluations and more, the last tenth stands three of its errors above
+    the lowest stretch of as many), which is at least three evaluations back, and the training loss fell meanwhile. The noise is that of the evaluations after the lowest, where they are enough: the steep
     way down says nothing about it. Where as many held-out answers are right in the end as when the loss was lowest, and it is not
     half as high again, it is for information: only the certainty of wrong answers grew. So it is, whatever the training loss does, where an evaluation
     ends 2 % worse than its best and the noise does not explain it (10 % with fewer than five): the best one tells which checkpoint to keep.
@@ -38,6 +38,7 @@ from forensics.run.inputs import needed, surviving
 from forensics.run.robust import error_of_median, median, robust_sigma
 from forensics.run.scores import held_out
 from forensics.run.series import Series, series
+from forensics.spikes.medians import rolling_median
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
@@ -54,6 +55,7 @@ TAU = 0.7  # of Kendall's tau: 85 of 100 pairs rise; measured: docs/thresholds.m
 # statistical: sigma of tau without a trend; five in order or eight with a tau of 0.7: once in 120, in 24 if the first is lowest
 CHANCE = 2.4
 NOISY = 5  # statistical: second differences; the median of five is off by a factor of two once in ten times
+TENTHS = 10  # unit: tenths of a run
 FEW = 16  # statistical: among fewer evaluations a step and a trend move the median change, so that the largest one stands for noise
 PAST, PAST_OF_FEW, TWICE = (
     0.02,
@@ -129,7 +131,7 @@ def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
     lost = min(UNDONE * float(x[0] - x[best]), AGAIN * abs(float(x[best])))  # a steep first fall says nothing of what the rest is worth
     if rise <= (POINT if held.rises else 0) or rise < lost:
         return None
-    if best >= len(x) - BACK or rise < RISE * abs(float(x[best])) or (rise < NOISES * noise and not _climbs(x[best:])):
+    if best >= len(x) - BACK or rise < RISE * abs(float(x[best])) or not (rise >= NOISES * noise or _climbs(x[best:]) or _stands_above(x)):
         return None
     at_best = level_at(train, int(step[best]))
     at_end = level_at(train, int(step[-1]))
@@ -202,6 +204,16 @@ def _climbs(x: np.ndarray) -> bool:
     i, j = np.triu_indices(n, 1)
     spread = np.sqrt(2 * (2 * n + 5) / (9 * n * (n - 1)))  # of tau where order is chance: Kendall, Biometrika 30 (1938)
     return bool(np.sign(x[j] - x[i]).mean() >= max(TAU, CHANCE * spread))
+
+
+def _stands_above(x: np.ndarray) -> bool:
+    """Whether the last tenth lies above the lowest stretch of as many evaluations: what two of them leave open, medians of many may show."""
+    tenth = len(x) // TENTHS
+    if tenth < NOISY:
+        return False
+    levels = rolling_median(x, tenth)[tenth - 1 :]
+    lowest, error = float(levels.min()), np.sqrt(2) * error_of_median(noise_of(x), tenth)
+    return bool(levels[-1] - lowest >= max(RISE * abs(lowest), NOISES * error))
 
 
 def _noise(x: np.ndarray, best: int) -> float:

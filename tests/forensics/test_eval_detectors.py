@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from runs import case, make, only, read, write
 
@@ -122,6 +123,14 @@ def test_a_steep_first_fall_does_not_hide_what_is_lost_again(last: float, fires:
     run = read(make(tmp_path, [{k: v for k, v in r.items() if v is not None} for r in rows]))
     found = [f for f in train_eval_gap.detect(run) if isinstance(f.facts, train_eval_gap.Facts)]
     assert bool(found) == fires
+
+
+@pytest.mark.parametrize(("last", "fires"), [(0.7, True), (0.5, False)])
+def test_evaluations_that_scatter_widely_are_judged_by_medians_of_many(last: float, fires: bool, tmp_path: Path) -> None:
+    noise = np.random.default_rng(2).normal(0, 0.06, 201)
+    level = lambda i: 0.5 + 1.4 * math.exp(-i / 20) + (last - 0.5) * min(i / 200, 1)  # noqa: E731
+    more = {"val_loss": every(3, lambda i: level(i) + float(noise[i // 3])), "loss": lambda i: 1.9 * math.exp(-i / 100)}
+    assert bool([f for f in train_eval_gap.detect(read(write(tmp_path / "r", 600, **more))) if f.severity == "warning"]) == fires  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("plateau", [2, 12])
