@@ -29,7 +29,7 @@ from forensics.errors import CannotTell
 from forensics.run.inputs import needed
 from forensics.run.recipe import LANGUAGE, recipe
 from forensics.run.robust import median
-from forensics.run.usual_rate import optimizer
+from forensics.run.usual_rate import optimizer, usual
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
@@ -49,10 +49,12 @@ class Facts(BaseFacts):
 
 def detect(run: Run) -> Iterator[Finding]:
     r = recipe(run)
-    if r.ratio is None:
+    if not r.rate:
         raise CannotTell("neither log nor config says the learning rate")
     if optimizer(run) is None and run.framework not in LANGUAGE:
         raise CannotTell("config does not name the optimizer, on which it hangs what rate is usual")
+    if r.ratio is None:
+        raise CannotTell(usual(run).why)
     s = needed(run, "loss.train")
     x = s.value[s.alive & np.isfinite(s.value)]
     if r.ratio <= RATIO or len(x) < LEAST:

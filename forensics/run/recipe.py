@@ -38,7 +38,7 @@ class Recipe:
     """Numbers are None where neither log nor config says them."""
 
     rate: float | None  # peak, as logged, else as configured
-    usual: float  # what is usual for such a model and optimizer
+    usual: float | None  # what is usual for such a model and optimizer
     warmup: float | None  # steps until the peak, as logged, else as configured
     attention: bool
     sgd: bool
@@ -47,7 +47,7 @@ class Recipe:
     @property
     def ratio(self) -> float | None:
         """Peak rate over the usual one."""
-        return self.rate / self.usual if self.rate else None
+        return self.rate / self.usual if self.rate and self.usual else None
 
 
 def of_width(width: float) -> float:
@@ -67,12 +67,15 @@ def recipe(run: Run) -> Recipe:
     return Recipe(shape.peak if shape else settings.number(run, "lr"), usual, _warmup(run, shape), attention, sgd, _clip(run))
 
 
-def sgd_rate(run: Run) -> float:
+def sgd_rate(run: Run) -> float | None:
     """The usual rate of SGD. Where gradients are clipped to less than they usually are, a step is the rate times the clip, whatever the gradient: the
-    rate that makes the usual step is as many times larger."""
+    rate that makes the usual step is as many times larger, and None where their norm was not logged (PyTorch's word_language_model: 20, clipped at
+    0.25)."""
     clip, norm = _clip(run), series(run, "grad.norm")
-    if not clip or norm is None or not norm.usable.any():
+    if not clip:
         return SGD
+    if norm is None or not norm.usable.any():
+        return None
     return SGD * max(median(norm.value[norm.usable]) / clip, 1.0)
 
 

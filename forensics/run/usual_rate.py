@@ -138,7 +138,9 @@ def usual(run: Run) -> Usual:
     if tuned(run):
         return Usual(None, None, "the model was trained before (config), and no usual rate is known for tuning it")
     if kind == "sgd":
-        return Usual(SGD, sgd_rate(run))
+        highest = sgd_rate(run)
+        clipped = "gradients are clipped and their norm was not logged, so that it is not known how far a rate of SGD moves the weights"
+        return Usual(SGD, highest) if highest else Usual(None, None, clipped, missing=True)
     if attention is False:
         return Usual(ADAM, ADAM)
     if attention and width and width > 0:

@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forensics.detectors import peak_rate
+from forensics.errors import CannotTell
+from forensics.run.recipe import recipe
 from forensics.run.usual_rate import family, usual
 from tests.forensics.curves import noisy, run_of
 
@@ -37,3 +40,15 @@ def test_a_clip_below_the_gradient_raises_what_is_usual_for_sgd(clip: float | No
     found = usual(run_of({"loss.train": noisy(20, 0.01), "grad.norm": np.full(20, norm)}, config=config))
     assert found.low == 0.1
     assert found.high == pytest.approx(high)
+
+
+@pytest.mark.parametrize(("clip", "known"), [(0.25, False), (0, True)])
+def test_no_rate_of_sgd_is_usual_where_gradients_of_unknown_norm_are_clipped(clip: float, known: bool) -> None:
+    run = run_of({"loss.train": noisy(20, 0.01)}, config={"optimizer": "sgd", "lr": 20.0, "grad_clip": clip})
+    assert (usual(run).high is not None) == known
+    assert (recipe(run).ratio is not None) == known
+    if known:
+        assert [f.facts.ratio for f in peak_rate.detect(run)] == [pytest.approx(200)]
+    else:
+        with pytest.raises(CannotTell, match="gradients are clipped"):
+            list(peak_rate.detect(run))
