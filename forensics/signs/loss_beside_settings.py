@@ -33,9 +33,10 @@ def smoothing_costs_half(s: Symptoms) -> Sign:
     if loss is None or not len(x) or not is_likelihood(loss.tag) or not 0 <= share < 1:
         return cannot_tell("no cross entropy was logged, whose lowest value smoothing could lift.")
     first = first_level(x)
-    among = outcomes(s.run) or math.exp(min(first, 20.0))  # an untrained model guesses among them
-    floor, where = _smoothed_entropy(share, max(among, 2.0)), told.where
-    if (lowest := float(x.min())) < floor:
+    known = outcomes(s.run)
+    among = max(known or math.exp(min(first, 20.0)), 2.0)  # an untrained model guesses among them, or begins higher
+    floor, where = _smoothed_entropy(share, among), told.where
+    if (lowest := float(x.min())) < (floor if known else _smoothed_entropy(share, max(HALF * among, 2.0))):
         return absent(
             f"The loss comes to {lowest:.3g}, below the {floor:.3g} that smoothing would leave: it is no smoothed one.", where=where
         )

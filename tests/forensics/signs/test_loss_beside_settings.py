@@ -89,6 +89,13 @@ def test_a_loss_below_the_floor_of_smoothing_is_not_smoothed() -> None:
     assert told.state == ABSENT and "it is no smoothed one" in told.text
 
 
+@pytest.mark.parametrize(("lowest", "state"), [(1.27, SEEN), (0.5, ABSENT)])
+def test_where_the_outcomes_are_not_known_a_first_loss_above_guessing_counts_too_many(lowest: float, state: str) -> None:
+    """Of four classes smoothed by 0.7 no model gets below 1.27; a loss that begins at 1.6 looks like one of five, whose floor is 1.46."""
+    told = look("smoothing_costs_half", np.linspace(1.6, lowest, 60), {"label_smoothing": 0.7})
+    assert told.state == state
+
+
 def test_what_drives_a_loss_up_holds_nothing(tmp_path: Path) -> None:
     climbs = np.concatenate([np.full(30, 2.0), np.geomspace(2.0, 2000.0, 30)])
     run = run_of({"loss.train": climbs}, config=ADAM | {"eps": 0.3})
