@@ -40,7 +40,7 @@ def smoothing_costs_half(s: Symptoms) -> Sign:
         return absent(
             f"The loss comes to {lowest:.3g}, below the {floor:.3g} that smoothing would leave: it is no smoothed one.", where=where
         )
-    text = f"Label smoothing of {share:g} over {among:.0f} outcomes costs {floor:.3g} of a loss that begins at {first:.3g}."
+    text = f"Label smoothing of {share:g} over {'' if known else 'about '}{among:.0f} outcomes costs {floor:.3g} of a loss that begins at {first:.3g}."
     return seen(text, where=where) if floor > HALF * first else absent(text, where=where)
 
 
