@@ -218,3 +218,9 @@ def test_a_loss_of_whole_sequences_is_not_bounded_by_a_guess(tmp_path: Path, bes
     else:
         with pytest.raises(CannotTell, match=f"beside {beside}"):
             list(initial_loss.detect(made))
+
+
+@pytest.mark.parametrize(("told", "tag"), [(1, "val_loss"), (3, "loss")])
+def test_a_loss_told_once_at_the_end_stands_behind_a_curve(told: int, tag: str, tmp_path: Path) -> None:
+    r = run(tmp_path, val_loss=learns(2.3, 0.4), loss=lambda i: learns(2.3, 0.3)(i) if i > N - told else None)
+    assert inputs.loss_of(r).tag == tag
