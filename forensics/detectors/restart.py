@@ -10,7 +10,8 @@ How it decides
     the steps or 5 % of the time; less, and a clean continuation, is only told; and so are trainings in the same file that begin anew.
 
 Cannot tell
-    A restart that continues at the very next step, in the same file, without a word and without a clock, leaves no trace.
+    A restart that continues at the very next step, in the same file, without a word and without a clock, leaves no trace. Where several
+    processes write lines without steps into one file by turns, which epoch is whose.
 
 Folklore
     BLOOM-176B's public TensorBoard folder has 117 event files; 50 begin at a step that was already logged.
@@ -25,12 +26,14 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.errors import CannotTell
 from forensics.run import endings, how_it_ended
-from forensics.run.series import series
+from forensics.run.series import Floats, series
 from parsers.tables import DOUBTED, Run
 
 # shares of the run that were done twice, below which a restart that came back whole lost little: docs/case.md; not critical: docs/thresholds.md
 STEPS, TIME = 0.02, 0.05
+BY_TURNS = 3  # bound: a gap in the log behind a restart leaps once, another one twice
 NEEDS: list[str] = []
 SMALLEST_EFFECT = "one step logged twice"
 
@@ -106,6 +109,8 @@ def _by_epoch(run: Run) -> Iterator[Finding[Facts]]:
         return
     told = np.flatnonzero(np.isfinite(s.value))
     x, step = s.value[told], s.step[told]
+    if (leaps := _leaps_back(x)) >= BY_TURNS:
+        raise CannotTell(f"several processes write into the log by turns: its epoch falls and leaps back up {leaps} times")
     for i in np.flatnonzero(np.diff(x) < 0) + 1:
         if x[i] <= x[0]:
             continue  # another run begins
@@ -116,6 +121,13 @@ def _by_epoch(run: Run) -> Iterator[Finding[Facts]]:
         marks = [{"step": int(step[i]), "label": "restart", "kind": "restart"}]
         shown = evidence.window(s, int(step[i]), int(step[i]), *marks, title=s.tag, where=s.place(run, told[i]))
         yield evidence.found(facts, title, (int(step[i - 1]), int(step[i])), severity, shown, key=f"{step[i]}-epoch")
+
+
+def _leaps_back(x: Floats) -> int:
+    """How often the epoch leaps up over those between to where it was before it fell: a training that goes on from an earlier state passes through
+    them, so that two processes write by turns."""
+    known = np.maximum.accumulate(x)[:-1]
+    return int(np.sum((np.diff(x) > 1) & (x[1:] <= known)))
 
 
 def _cost(run: Run) -> bool:

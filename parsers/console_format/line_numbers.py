@@ -26,14 +26,15 @@ from parsers.console_format.grammars import EVAL, NUM, PREPARES, STRONG, VOCABUL
 from parsers.console_format.line_keys import between_marks, is_rate, named, set_apart
 from parsers.console_format.line_labels import mode_of, put_groups, put_labels
 from parsers.console_format.line_places import put_places
-from parsers.console_format.line_prefix import SUFFIX, Field, Line, prefix, whole
+from parsers.console_format.line_prefix import MONTHS, SUFFIX, Field, Line, prefix, whole
 from parsers.console_format.line_units import SPEED, UNIT, only_speed
 from parsers.console_format.line_vectors import put_vectors
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
 _TOKEN = lazy_re(
-    rf"(?P<date>(?<!\w)\d{{4}}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?)?)"
+    rf"(?P<date>(?<!\w)\d{{4}}[-/]\d\d[-/]\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?)?"
+    rf"|(?<!\w)(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?:{'|'.join(MONTHS)}) {{1,2}}\d{{1,2}} \d\d:\d\d:\d\d(?: [A-Z]{{3,4}})? \d{{4}})"  # ctime
     r"|(?P<clock>(?<![\w.])\d+:\d\d(?::\d\d){0,3}(?:\.\d+)?(?![\w:]))"
     r"|(?P<frac>(?<![\w.@#+-])(?P<it>\d+)(?:\.0)? */ *(?P<total>\d+)(?![\w/]|\.\d))"
     rf"|(?P<avg>(?<!float64)(?<!float32)(?<!tensor)\( *(?P<mean>{NUM}) *%?\))"

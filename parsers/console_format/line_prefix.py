@@ -21,7 +21,7 @@ CLOCKS = frozenset(
     {"glog", "syslog", "md", "day", "compact", "short", "dotted", "ctime", "dmy", "points"}
 )  # beside ISO's; none says its zone
 SUFFIX = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
-_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _LEVEL = r"(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL|FATAL|SUCCESS|TRACE|NOTICE)"
 _PREFIX = lazy_re(
     r"\s*+(?:\[(?:(?:[Rr]ank|RANK)[ :=#_-]{0,2}|default|R)(?P<rank>\d+)(?:/\d+)?\]:?"
@@ -32,15 +32,15 @@ _PREFIX = lazy_re(
     r"(?P<zone>Z|[+-]\d\d:?\d\d| UTC)?:?\]?(?!\w)"
     rf"|(?P<short>\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?)(?= - {_LEVEL}\b)"  # ESRGAN and its heirs: the year in two digits
     r"|\[?(?P<glog>[IWEFC] ?\d{4} \d\d:\d\d:\d\d(?:\.\d+)?)(?: +\d+)?(?: +[\w./-]+:\d+)?\]?"
-    rf"|(?P<syslog>(?:{'|'.join(_MONTHS)}) [ \d]\d \d\d:\d\d:\d\d)"
-    rf"|\[?(?P<dmy>\d\d?[-/ ](?:{'|'.join(_MONTHS)})(?:[-/ ]\d{{4}})?[ :]\d\d:\d\d:\d\d(?:[.,]\d+)?)(?: [+-]\d{{4}})?\]?(?!\w)"
+    rf"|(?P<syslog>(?:{'|'.join(MONTHS)}) [ \d]\d \d\d:\d\d:\d\d)"
+    rf"|\[?(?P<dmy>\d\d?[-/ ](?:{'|'.join(MONTHS)})(?:[-/ ]\d{{4}})?[ :]\d\d:\d\d:\d\d(?:[.,]\d+)?)(?: [+-]\d{{4}})?\]?(?!\w)"
     rf"|\[?(?P<md>\d\d(?:/\d\d(?:/\d{{4}})?|-\d\d) \d\d:\d\d:\d\d(?:[.,]\d+)?|\d\d/\d\d \[\d\d:\d\d:\d\d(?=\] +{_LEVEL}\b))(?: [\w.]+)?\]?:?"
     r"|\[?(?P<unix>1[4-9]\d{8}\.\d+)\]?(?!\w)"
     r"|\[\d\d/\d\d/\d\d \d\d:\d\d:\d\d\](?!\w)"  # rich's, and of others with the day first: no moment is told
     r"|\[?(?P<compact>(?:19|20)\d{6}[-_ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?!\w)"
     r"|\[(?P<dotted>\d\d\.\d\d\.\d\d\|\d\d:\d\d:\d\d)\]"  # torchlight (ST-GCN): %m.%d.%y|%X
     r"|\[?(?P<points>\d\d\.\d\d\.(?:\d\d|\d{4}) \d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?!\w)"  # the day first, as in Germany
-    rf"|\[ (?P<ctime>[A-Z][a-z]{{2}} (?:{'|'.join(_MONTHS)}) [ \d]\d \d\d:\d\d:\d\d \d{{4}}) \]"  # its heirs: time.asctime()
+    rf"|\[ (?P<ctime>[A-Z][a-z]{{2}} (?:{'|'.join(MONTHS)}) [ \d]\d \d\d:\d\d:\d\d \d{{4}}) \]"  # its heirs: time.asctime()
     rf"|\[[\w.-]+\](?= +(?:{_LEVEL}[ :]|\d{{4}}-\d\d-\d\d ))"  # the thread, as Java's Logback and Log4j write it, or the host (ESPnet)
     rf"|\(\w+:\d+\)(?= {_LEVEL}:)"  # ESPnet: (trainer:714) INFO:
     r"|\[?(?P<day>\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?=[ \]-])|\[titan\]"
@@ -173,7 +173,7 @@ def _minute(text: str, kind: str) -> tuple[str, str]:
         (day, month, year), clock = text[: text.index(" ")].split("."), text[text.index(" ") + 1 :]
         return f"{year if len(year) == 4 else '20' + year}-{month}-{day} {clock[:5]}", clock[6:]
     if kind == "ctime":
-        return f"{text[20:]}-{_MONTHS.index(text[4:7]) + 1:02}-{int(text[8:10]):02} {text[11:16]}", text[17:19]
+        return f"{text[20:]}-{MONTHS.index(text[4:7]) + 1:02}-{int(text[8:10]):02} {text[11:16]}", text[17:19]
     if kind == "day":
         return f"1970-01-01 {text[:5]}", text[6:]
     if kind == "md":
@@ -181,8 +181,8 @@ def _minute(text: str, kind: str) -> tuple[str, str]:
         return f"{said or NO_YEAR}-{text[:2]}-{text[3:5]} {clock[:5]}", clock[6:]
     if kind == "dmy":
         day, month, said, clock = _DAY_FIRST.fullmatch(text).groups()  # type: ignore[union-attr]  # as _PREFIX found it
-        return f"{said or NO_YEAR}-{_MONTHS.index(month) + 1:02}-{int(day):02} {clock[:5]}", clock[6:]
-    return f"{NO_YEAR}-{_MONTHS.index(text[:3]) + 1:02}-{int(text[4:6]):02} {text[7:12]}", text[13:]
+        return f"{said or NO_YEAR}-{MONTHS.index(month) + 1:02}-{int(day):02} {clock[:5]}", clock[6:]
+    return f"{NO_YEAR}-{MONTHS.index(text[:3]) + 1:02}-{int(text[4:6]):02} {text[7:12]}", text[13:]
 
 
 def seconds(text: str, kind: str) -> float | None:

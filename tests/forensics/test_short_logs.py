@@ -277,6 +277,14 @@ def test_a_log_of_several_trainings_says_which_one_this_is(launch: tuple[int, in
     assert [f.title for f in restart.detect(run)] == told
 
 
+def test_epochs_that_leap_back_up_are_of_another_process() -> None:
+    one = np.repeat(np.arange(1.0, 21), 5)
+    again = np.r_[one, one[50:]]  # from epoch 20 back to 11
+    assert [(f.facts.redone, f.severity) for f in restart.detect(run_of({"epoch": again}))] == [(50, "warning")]
+    with pytest.raises(CannotTell, match="by turns: its epoch falls and leaps back up 80 times"):
+        list(restart.detect(run_of({"epoch": np.ravel(np.column_stack([one + 30, one]))})))
+
+
 def test_a_cycle_that_is_logged_by_epoch_climbs_in_several_jumps() -> None:
     """Each of which comes again, from the same rate to the same; a rate that is changed twice by hand does not."""
     triangle = np.tile([0.1, 0.07, 0.04, 0.01, 0.04, 0.07], 4)

@@ -534,3 +534,15 @@ def test_every_sample_line_of_the_reference_gives_its_numbers() -> None:
         groups = {k: v for k, v in found.groupdict().items() if v is not None and k not in {"pct", "a", "rank"}}
         numbers = {v.rstrip("%") for v in groups.values() if re.fullmatch(r"[-+]?[\d.,]+(?:[eE][-+]?\d+)?%?", v)}
         assert numbers <= seen, (sample["framework"], numbers - seen)
+
+
+@pytest.mark.parametrize(
+    ("text", "metrics"),
+    [
+        ("================ Training Loss (Sat Jun  6 16:47:21 2020) ================", {}),  # pix2pix and CycleGAN, at each launch
+        ("loss: 0.3 (Sat Jun 16 16:47:21 CEST 2020)", {"loss": 0.3}),
+        ("Sat: 6 loss: 0.3", {"Sat": 6, "loss": 0.3}),
+    ],
+)
+def test_a_date_within_a_line_measures_nothing(text: str, metrics: dict[str, float]) -> None:
+    assert dict(read_line(text).metrics()) == metrics
