@@ -7,23 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forensics.run import loss_terms, settings
+from forensics.run import loss_terms
 from forensics.run.evaluations import classes, shares
 from forensics.run.metrics_in_words import worded
 from forensics.run.robust import median
-from forensics.run.series import Floats, Series, names, parts, series
+from forensics.run.series import Floats, Series, parts, series
 from forensics.run.usable_values import usable
-from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
-from parsers.lazy_regex import lazy_re
-from parsers.loss_names import TRAIN, is_likelihood
+from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
+from parsers.loss_names import TRAIN
 from parsers.name_rules import words
 from parsers.tables import Run
 
-EFFECTS = {
-    "loss_of_probabilities": "acc.train",
-    "loss_far_above_hits": "acc.train",
-    "loss_too_low_for_its_misses": "acc.eval",
-}  # symptoms of their own, without a detector
+EFFECTS = {"loss_of_probabilities": "acc.train", "loss_far_above_hits": "acc.train"}  # symptoms of their own, without a detector
 
 LEAST = 3  # bound: three values make a mean that one odd value does not decide
 FIRST = 3  # until this step a loss is that of the initialization: Adam has moved a weight by three times the rate at most
@@ -38,9 +33,6 @@ ABOVE, _OVERLAP = 0.1, r"\b(dice|dsc|jaccard|iou|m ?i ?o ?u)\b"  # bound: at cha
 NEAR = 0.03, 0.1  # nats below and above: means over a few hundred samples scatter by 0.03, answers that are not yet sure lie above
 COPY = 0.1  # of the loss; bound: further off than a smoothed loss lags behind at the end of a run
 SEVERAL = "the training loss adds up several terms, of which the answers are one."
-PAIR = 2  # bound: two evaluations, of which one may be a slip of the log
-_OTHER_COUNT = lazy_re(r"(?i)exact|subset|balanced|macro|mean_?class|iou|knn|probe|retrieval|seq|sentence|top_?[2-9]|@[2-9]")
-_OTHER_LOSS = lazy_re(r"(?i)focal|hinge|multi_?label|sigmoid|poly_?loss|contrastive|triplet|infonce")
 
 
 @dataclass(frozen=True)
@@ -90,39 +82,6 @@ def loss_far_above_hits(s: Symptoms) -> Sign:
     text = f"The loss ends at {least:.3g} with {end.hits:.1%} of the answers right"
     text += f"; among {end.classes:.0f} classes and with a usual label smoothing it would be {most:.3g} at most."
     return seen(text) if least > most else absent(text)
-
-
-def loss_too_low_for_its_misses(s: Symptoms) -> Sign:
-    """Evaluation loss lies below what its wrong answers cost alone: who names a wrong class gives the right one half at most, so that each miss
-    costs ln 2 or more. Then the loss is no mean over the answers that are counted: it is weighted by class, divided twice, or of other samples."""
-    loss, hits = series(s.run, "loss.eval"), series(s.run, "acc.eval")
-    if loss is None or hits is None:
-        return cannot_tell("evaluation loss and accuracy were not both logged.")
-    if why := _another_objective(s.run, loss, hits):
-        return does_not_arise(why)
-    both, i, j = np.intersect1d(loss.step[loss.usable], hits.step[hits.usable], return_indices=True)
-    if len(both) < PAIR:
-        return cannot_tell(f"evaluation loss and accuracy were not logged together {PAIR} times.")
-    x, share = loss.value[loss.usable][i], shares(hits.value[hits.usable])[j]
-    below = (1 - share) * math.log(2) - x
-    worst = int(np.argmax(below))
-    text = f"{loss.tag} is {x[worst]:.3g} at step {both[worst]}, where {share[worst]:.1%} of the answers are right"
-    text += f"; the others alone cost {(1 - share[worst]) * math.log(2):.3g} or more"
-    if (below > CLEAR).sum() < PAIR:
-        return absent(f"{text}.")
-    where = loss.place(s.run, int(np.flatnonzero(loss.usable)[i[worst]]))
-    return seen(f"{text}.", where=where, first=int(both[np.flatnonzero(below > CLEAR)[0]]), last=int(both[-1]))
-
-
-def _another_objective(run: Run, loss: Series, hits: Series) -> str:
-    """Why the loss is no cross entropy of the answers that the accuracy counts."""
-    if any(name.startswith(("rl.", "pref.", "gan.")) for name in names(run, LEAST)):
-        return "a policy, a preference or a generator is trained, whose loss is no cross entropy of answers."
-    if not is_likelihood(loss.tag) or _OTHER_COUNT.search(hits.tag) or (loss.value < 0).any():
-        return f"{loss.tag} need not be the cross entropy of the answers that {hits.tag} counts."
-    if any(_OTHER_LOSS.search(f"{x.key}={x.value}") for x in settings.every(run)):
-        return "config names a loss that costs less than a cross entropy."
-    return ""
 
 
 def low_for_its_hits(run: Run) -> str | None:

@@ -10,7 +10,7 @@ import pytest
 
 from forensics.run.evaluations import outcomes
 from forensics.run.series import Floats
-from forensics.signs import loss_beside_hits, loss_level
+from forensics.signs import loss_below_misses, loss_beside_hits, loss_level
 from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
 from parsers.names import Meaning
 from tests.forensics.curves import run_of
@@ -161,6 +161,9 @@ WEIGHTED = np.full(N, 0.48)  # with 18 % right the misses alone cost 0.57
         ({"loss.eval": WEIGHTED, "acc.eval": np.full(N, 0.18)}, {"loss": "focal"}, CANNOT_TELL),
         ({"loss.eval": WEIGHTED, "acc.eval": np.full(N, 0.18), "pref.margin": WEIGHTED}, {}, CANNOT_TELL),
         ({"loss.train": WEIGHTED, "acc.eval": np.full(N, 0.18)}, {}, CANNOT_TELL),
+        # of each bit of a key, and the keys with every bit right; or of two classes whose weights lower it
+        ({"loss.eval": np.r_[math.log(2), WEIGHTED[1:]], "acc.eval": np.r_[0.01, np.full(N - 1, 0.18)]}, {}, CANNOT_TELL),
+        ({"loss.eval": np.r_[math.log(2), WEIGHTED[1:] / 3], "acc.eval": np.r_[0.5, np.full(N - 1, 0.6)]}, {}, SEEN),
         (
             {"loss.train": WEIGHTED, "acc.train": np.full(N, 0.18)},
             {},
@@ -169,7 +172,7 @@ WEIGHTED = np.full(N, 0.48)  # with 18 % right the misses alone cost 0.57
     ],
 )
 def test_a_loss_below_what_its_misses_cost(metrics: dict[str, Floats], config: dict[str, str], state: str) -> None:
-    sign = loss_beside_hits.loss_too_low_for_its_misses(Symptoms(run_of(metrics, config=config), ()))
+    sign = loss_below_misses.loss_too_low_for_its_misses(Symptoms(run_of(metrics, config=config), ()))
     assert sign.state == state, sign.text
 
 
