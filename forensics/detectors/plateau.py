@@ -12,7 +12,7 @@ How it decides
     or is the same at each evaluation; and when a loss that began as high as guessing fell at once to some level and evaluation
     and training have stood there since, at more than half of the first loss.
     It is for information where a trained model goes on, or where more pairs of answers are in the right order at the end, or a score of held-out
-    data is clear of what knowing nothing gives.
+    data is clear of what knowing nothing gives, or where a log counts epochs and three of four held-out answers are right after the first.
     A loss stands still since the first tenth of the run from which on no tenth lies apart from another by 1 %, nor by more than the noise of
     their medians, at least for the second half; where that noise leaves room for 15 % nothing is said.
 
@@ -36,10 +36,10 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
+from forensics.run.beside_loss import learnt_beside_loss
 from forensics.run.evaluations import evaluations, guessing, shares
 from forensics.run.inputs import RISING, finite_objective, surviving
-from forensics.run.robust import error_of_median, median, noise_by_steps, robust_sigma
-from forensics.run.scores import scores
+from forensics.run.robust import error_of_median, median, noise_by_steps
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.run.trained_before import from_scratch, is_trained
 from forensics.spikes.visible import MARGIN
@@ -57,8 +57,6 @@ ROOM = 0.15  # measured: with two standard errors of the fall; less than what he
 NEAR_CHANCE = 0.05  # of ln(classes); not critical: decides what is told, no finding (docs/thresholds.md)
 EVALUATIONS, STANDS = 4, 0.01  # statistical: four in a row without a rise, once in 24 by chance; unit: 1 % is the third digit of a loss
 POINTS, HALF = 0.02, 0.5  # statistical: two standard errors of 600 samples' accuracy; bound: who is right more often does not guess
-CLEAR, NOISES = 0.05, 3.0  # unit: of a score, one pair of twenty more in the right order; statistical: chance does it once in 700
-RANKED = 0.1  # unit: ten pairs of a hundred more in the right order
 
 
 @dataclass(frozen=True)
@@ -139,12 +137,7 @@ def _never_learned(run: Run) -> Iterator[Finding]:
     facts = Facts(first, last, best, fall, chance, at_chance)
     begin, end = int(s.step[rows[0]]), int(s.step[rows[-1]])
     shown = evidence.window(s, begin, end, title=s.tag, where=s.place(run, rows[0]), margin=0)
-    trained = (
-        (begin > 0.1 * end and begin > int(s.step[rows[1]]) - begin)
-        or is_trained(run, s, first, chance)
-        or _ranks_better(run)
-        or _predicts(run)
-    )
+    trained = (begin > 0.1 * end and begin > int(s.step[rows[1]]) - begin) or is_trained(run, s, first, chance) or learnt_beside_loss(run)
     yield evidence.on_rows(s, (rows[0], rows[-1]), facts, title, "info" if trained else "warning", shown)
 
 
@@ -169,28 +162,6 @@ def _evaluations_too(run: Run) -> bool:
     """Whether evaluations, which are less noisy than batches, ended where they began."""
     _, y = evaluations(run)
     return len(y) >= EVALUATIONS and bool(y[-1] >= (1 - LEAST_FALL) * y[0] > 0)
-
-
-def _ranks_better(run: Run) -> bool:
-    """Whether more pairs are in the right order at the end: a loss of preferences begins at ln 2 and may fall by hundredths while it learns."""
-    a = series(run, "pref.acc")
-    x = a.value[a.usable] if a is not None else np.zeros(0)
-    if len(x) < 2 * LEVEL:
-        return False
-    gain = float(np.median(x[-LEVEL:]) - np.median(x[:LEVEL]))
-    return gain >= max(RANKED, MARGIN * math.sqrt(2) * error_of_median(noise_by_steps(x), LEVEL))
-
-
-def _predicts(run: Run) -> bool:
-    """Whether a score of held-out data (an AUC, a correlation) stands clear of what knowing nothing gives: of rare events and of noise a loss falls by
-    little, whatever was learnt."""
-    for score in scores(run):
-        late = score.value[len(score.value) // 2 :]
-        if score.rises and score.guess is not None and len(late) >= LEVEL:
-            over = median(late) - score.guess
-            if over >= CLEAR and over > NOISES * robust_sigma(late):
-                return True
-    return False
 
 
 def _accuracy(run: Run, s: Series, rows: Ints, fall: float) -> str | None:
