@@ -2,7 +2,7 @@
 
 What it sees
     A loss that never learned: it ends where it began, or it stands at what random guessing gives. And, for information, since when a
-    loss that did learn has stood still.
+    loss that did learn has stood still, or until when it had not begun to.
 
 How it decides
     Compares the first values (the first alone where the next ones fall from it, by more than they scatter) with the last tenth. It fires when the loss
@@ -14,7 +14,8 @@ How it decides
     It is for information where a trained model goes on, or where more pairs of answers are in the right order at the end, or a score of held-out
     data is clear of what knowing nothing gives, or where a log counts epochs and three of four held-out answers are right after the first.
     A loss stands still since the first tenth of the run from which on no tenth lies apart from another by 1 %, nor by more than the noise of
-    their medians, at least for the second half; where that noise leaves room for 15 % nothing is said.
+    their medians, at least for the second half, and had learnt nothing as long as the same holds from the first tenth on, for a fifth of the
+    run at least; where that noise leaves room for 15 % nothing is said.
 
 Cannot tell
     With fewer than eight values, or where so few scatter so widely that a fall may hide in them. A run that goes on from a trained model has little left to learn: the step where its log
@@ -73,10 +74,10 @@ class Facts(BaseFacts):
 
 @dataclass(frozen=True)
 class StoodStill(BaseFacts):
-    """Levels of a loss that learned and then stood still, in its units."""
+    """Levels of a loss that learned and then stood still, or stood first, in its units."""
 
     since: int  # step
-    level: float  # there
+    level: float  # from there on
     last: float
     room: float  # what may be hidden in the noise, as a share of the level
 
@@ -87,6 +88,7 @@ def detect(run: Run) -> Iterator[Finding]:
 
 
 def _stood_still(run: Run) -> Iterator[Finding]:
+    """Since when a loss that learnt has stood, or until when one had learnt nothing."""
     s, rows = finite_objective(run, LEAST_VALUES)
     x = s.value[rows]
     if s.rises or len(x) < TENTHS * LEVEL:
@@ -95,14 +97,27 @@ def _stood_still(run: Run) -> Iterator[Finding]:
     tenths = np.array([np.median(s.value[part]) for part in parts])
     noise = MARGIN * math.sqrt(2) * error_of_median(noise_by_steps(x), len(x) // TENTHS)
     room = max(STANDS, noise / max(abs(float(tenths[-1])), 1e-12))
-    still = [k for k in range(TENTHS // 2 + 1) if np.ptp(tenths[k:]) <= room * abs(tenths[-1])]
-    if room > ROOM or not still:
+    if room > ROOM:
         return
-    row, last = parts[still[0]][0], rows[-1]
-    since, level, end = int(s.step[row]), float(tenths[still[0]]), float(tenths[-1])
-    title = f"No measurable progress since step {since}: the loss is {level:.4g} there and {end:.4g} at the end"
-    shown = evidence.window(s, since, int(s.step[last]), title=s.tag, where=s.place(run, row), margin=0)
-    yield evidence.on_rows(s, (row, last), StoodStill(since, level, end, room), title, "info", shown)
+    first, last = float(tenths[0]), float(tenths[-1])
+    still = [k for k in range(TENTHS // 2 + 1) if np.ptp(tenths[k:]) <= room * abs(last)]
+    late = [k for k in range(2, TENTHS) if np.ptp(tenths[:k]) <= room * abs(first) and last <= (1 - ROOM) * first]
+    if still:
+        row, level = parts[still[0]][0], float(tenths[still[0]])
+        title = f"No measurable progress since step {int(s.step[row])}: the loss is {level:.4g} there and {last:.4g} at the end"
+        yield _told(run, s, (row, rows[-1]), StoodStill(int(s.step[row]), level, last, room), title)
+    elif late:
+        row = parts[late[-1] - 1][-1]
+        title = (
+            f"The loss learns nothing until step {int(s.step[row])}: it is {first:.4g} there as at the beginning, and {last:.4g} at the end"
+        )
+        yield _told(run, s, (rows[0], row), StoodStill(int(s.step[rows[0]]), first, last, room), title)
+
+
+def _told(run: Run, s: Series, rows: tuple[int, int], facts: StoodStill, title: str) -> Finding:
+    first, last = rows
+    shown = evidence.window(s, int(s.step[first]), int(s.step[last]), title=s.tag, where=s.place(run, first), margin=0)
+    return evidence.on_rows(s, (first, last), facts, title, "info", shown)
 
 
 def _never_learned(run: Run) -> Iterator[Finding]:

@@ -177,6 +177,15 @@ def test_since_when_a_loss_that_learned_has_stood_still(falls_on: float, noise: 
         assert forensics.analyze(str(tmp_path)).verdict == "healthy"
 
 
+@pytest.mark.parametrize(("waits", "said"), [(70, True), (15, False)])
+def test_until_when_a_loss_had_learnt_nothing(waits: int, said: bool, tmp_path: Path) -> None:
+    n = noise(2, 0.002)
+    falls = lambda i: 0.693 - 0.002 * max(i - waits, 0) + n(i)  # noqa: E731
+    found = list(plateau.detect(run(tmp_path, loss=falls)))
+    assert [(f.severity, f.title.split(" until ")[0]) for f in found] == [("info", "The loss learns nothing")] * said
+    assert not said or 60 <= (found[0].last_step or 0) <= 80
+
+
 @pytest.mark.parametrize("tag", ["val_elbo", "val/log_likelihood"])
 def test_an_evaluation_whose_sign_is_open_turns_no_way(tag: str, tmp_path: Path) -> None:
     """A negated ELBO falls as the model learns, and is called an ELBO all the same."""
