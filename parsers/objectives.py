@@ -112,6 +112,7 @@ def stand_ins(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, st
     nameless = _nameless(meanings)
     if nameless and {source for source, _ in found} <= {source for source, _ in nameless}:  # else another file has the curve with its name
         found = nameless
+    found = found or _of_something(meanings)
     if not found:
         return {}
     trained = {o.rank for o in found.values() if o.side == "train"}
@@ -139,6 +140,19 @@ def _of_training(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str,
     if len({tag for _, tag in found}) != 1:
         return {}
     return {key: _as_loss(meanings[key], key[1], o, "", " of the training") for key, o in found.items()}
+
+
+def _of_something(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, str], Objective]:
+    """``eps_mse``: the one error that names what it is of, and the same of held-out data."""
+    found: dict[str, dict[tuple[str, str], Objective]] = {}
+    for (source, tag), m in meanings.items():
+        text = words(tag)
+        measured, core = text.rpartition(" ")[2], " ".join(EVAL.sub(" ", text).replace("/", " ").split())
+        if m.name.startswith("other/") and measured in data()["objective"]["of_something"] and not _is_aside(text):
+            side = split(text, source.rpartition("/")[0])
+            found.setdefault(core, {})[source, tag] = Objective(len(_known()), side, False, False, core)
+    only = next(iter(found.values())) if len(found) == 1 else {}
+    return only if any(o.side == "train" for o in only.values()) else {}
 
 
 def is_nameless(tag: str) -> bool:
@@ -184,8 +198,11 @@ def _like_evaluation(
 
 def _may_train(text: str, source: str) -> bool:
     """A tag of no evaluation, of nothing that others are compared with, and of no part of a model."""
-    of_others = set(data()["objective"]["aside"].split())
-    return split(text, source.rpartition("/")[0]) == "train" and not of_others & set(text.replace("/", " ").split())
+    return split(text, source.rpartition("/")[0]) == "train" and not _is_aside(text)
+
+
+def _is_aside(text: str) -> bool:
+    return not set(data()["objective"]["aside"].split()).isdisjoint(text.replace("/", " ").split())
 
 
 def _as_loss(m: Meaning, tag: str, o: Objective, beside: str, of: str = "") -> Meaning:

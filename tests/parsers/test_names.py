@@ -221,6 +221,14 @@ def test_a_critic_is_a_player_where_nothing_is_rewarded() -> None:
     assert name("loss/vae", "loss/critic") == "loss.train"  # nothing scores real samples beside generated ones
 
 
+def test_what_players_pull_at_and_a_policy_by_short_words() -> None:
+    gan = ("adv_D", "adv_G", "D_real", "D_fake")
+    assert name("adv_D", *gan) == name("adv_G", *gan) == "loss.aux" and name("adv_D", "loss") == "other/adv_D"
+    ppo = ("surrogate", "critic_mse", "H", "kl3", "ret_mean")
+    assert [name(tag, *ppo) for tag in ppo] == ["rl.loss_policy", "rl.loss_value", "rl.entropy", "rl.kl", "rl.reward"]
+    assert name("H", "loss") == "other/H" and name("ret_mean", "rollout/ep_len_mean") == "rl.reward"
+
+
 def test_a_cross_entropy_beside_a_policy_and_its_critic_is_a_term() -> None:
     assert name("CE", "Pi", "Q") == "loss.aux" and name("CE", "acc") == "loss.train"
 

@@ -1,0 +1,74 @@
+"""Which series is judged as the loss of a run where no name tells: the only one that runs as a loss does.
+
+People invent names: ``lm``, ``crit``, ``misfit``. A loss is positive, scatters, and falls for the whole run, by more at first than later on. Rates that
+are scheduled fall, too, and in one smooth line; what falls by its definition (time left, exploration, a spread) is known by its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from parsers import arrow
+from parsers.loss_names import EVAL, split
+from parsers.name_rules import data, words
+from parsers.names import Meaning
+
+Meanings = dict[tuple[str, str], Meaning]  # by file and tag
+TOLD = "by its course"
+_KNOWN = ("loss.", "ppl.", "bpb.", "score.", "rl.", "pref.", "gan.")  # beside these nothing is taken for a loss by its course
+_LEAST, _THIRDS = 9, 3  # bound: three thirds of three values
+_FALL = 0.8  # unit: a fifth of the first level is gone at the end
+_SLOWER = 1.5  # of the pace of the second half the first one has more; a straight line has 1.35 by these medians
+_SMOOTH = 1e-3  # of its range: what moves by even steps, or by steps that change evenly, was computed and not measured
+_MOST_TAGS = 200  # bound
+
+
+def told(metrics: pa.Table, meanings: Mapping[tuple[str, str], Meaning]) -> Meanings:
+    """The meanings of the tags that are taken for the loss, of the training and of held-out data; none where a name tells of one."""
+    unknown = [at for at, m in meanings.items() if m.name.startswith("other/") and not _aside(at[1])]
+    if any(m.name.startswith(_KNOWN) for m in meanings.values()) or not 0 < len(unknown) <= _MOST_TAGS:
+        return {}
+    (source, paths), (tag, tags) = arrow.codes(metrics["source"]), arrow.codes(metrics["tag"])
+    spans = dict(zip(paths, arrow.stretches(source, len(paths)), strict=True))  # each file's rows stand together
+    value, there = arrow.values(metrics["value"]), arrow.present(metrics["step"])
+    falls = []
+    for path, t in unknown:
+        rows = slice(*spans[path])
+        if is_of_loss(value[rows][there[rows] & (tag[rows] == tags.index(t))]):
+            falls.append((path, t))
+    trained = [at for at in falls if split(words(at[1]), at[0].rpartition("/")[0]) == "train"]
+    if len({_core(t) for _, t in trained}) != 1:
+        return {}
+    core, sets = _core(trained[0][1]), data()["objective"]["nameless"]
+    held_out = [at for at in unknown if at not in trained and EVAL.search(words(at[1])) and (_core(at[1]) == core or words(at[1]) in sets)]
+    judged = dict.fromkeys(trained, "train") | dict.fromkeys(held_out, "eval")
+    said = f"No loss was logged: {trained[0][1]} is judged as the loss, {TOLD}."
+    return {at: replace(meanings[at], name=f"loss.{side}", trap=said) for at, side in judged.items()}
+
+
+def is_of_loss(x: NDArray[np.float64]) -> bool:
+    """Whether values run as a loss does."""
+    x = x[np.isfinite(x)]
+    if len(x) < _LEAST or x.min() < 0 or (x == np.floor(x)).all():
+        return False
+    first, middle, last = (float(np.median(part)) for part in np.array_split(x, _THIRDS))
+    begin = max(first, float(np.median(x[: max(len(x) // 10, 3)])))
+    falls = last <= _FALL * begin and first > middle > last and begin - middle > _SLOWER * (middle - last)
+    bends = np.abs(np.diff(x, 2))
+    return bool(falls and np.median(bends) > _SMOOTH * np.ptp(x))
+
+
+def _core(tag: str) -> str:
+    return " ".join(EVAL.sub(" ", words(tag)).replace("/", " ").split())
+
+
+def _aside(tag: str) -> bool:
+    """Whether a word says that it is none: a rate, an extreme; "eps mse" is an error all the same."""
+    named, text = data()["objective"], words(tag).replace("/", " ").split()
+    by_itself = [] if text[-1:] and text[-1] in named["of_something"] else named["falls_by_itself"].split()
+    return not {*named["aside"].split(), *by_itself}.isdisjoint(text)
