@@ -10,7 +10,7 @@ from forensics.errors import CannotTell
 from forensics.run import initial_weights, settings
 from forensics.run.plan import planned_steps
 from forensics.run.recipe import recipe
-from forensics.run.series import names
+from forensics.run.series import names, series
 from forensics.run.settings import Setting
 from forensics.run.usual_rate import family, is_set, optimizer, usual
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -60,7 +60,15 @@ def beta2_short(s: Symptoms) -> Sign:
 
 
 def half_precision(s: Symptoms) -> Sign:
-    """The config asks for fp16."""
+    """The config asks for fp16, or a loss scale was logged, which only fp16 needs (Micikevicius et al., arXiv 1710.03740, section 3.2)."""
+    scale = series(s.run, "loss_scale")
+    if (
+        settings.precision(s.run) is None
+        and scale is not None
+        and scale.usable.any()
+        and (highest := float(scale.value[scale.usable].max())) > 1
+    ):
+        return seen(f"A loss scale of {highest:.6g} was logged, which only fp16 needs.", where=scale.place(s.run, 0))
     return _precision(s.run, ("fp16",))
 
 
