@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from forensics.run import settings
 from forensics.run.metrics_in_words import together, worded
 from forensics.run.robust import median
 from forensics.run.series import Floats, series
@@ -14,9 +15,13 @@ SUBJECT = "other_objectives"  # a part of it
 EFFECTS = {
     "values_drown_policy": "rl.loss_value",
     "values_beyond_returns": "rl.loss_value",
+    "discount_above_one": "config",
 }  # symptoms of their own, for which there is no detector
 VALUES = r"(^|[ /])((values?|v|q( ?f)?( \d)?)( values?)?[ /](mean|avg|estimate)|(mean|avg) (values?|v|q( ?f)?( \d)?))$"
 
+DISCOUNT = "gamma discount discount_factor discount_rate gamma_discount reward_discount"
+PER_CENT = 2.0  # unit: 99 is a share in per cent, and 2 another gamma, of a focal loss
+SOON = 100  # unit: steps, about what a factor of 0.99 looks ahead
 LEAST = 10  # bound: values whose median five odd ones do not move
 BEYOND = 10.0  # unit: an order of magnitude; rewards of one sign make no discounted return larger than the sum that is logged
 STEADY = 1e-3  # of a level: as three digits print it
@@ -100,3 +105,19 @@ def reward_leaves_episode_length(s: Symptoms) -> Sign:
     return (
         absent(f"Episodes give {last} to the end.") if last else does_not_arise("the return of an episode does not follow from its length.")
     )
+
+
+def discount_above_one(s: Symptoms) -> Sign:
+    """Config discounts rewards by a factor above 1, which weighs the later ones more: returns grow without bound (Sutton and Barto, Reinforcement
+    Learning, section 3.3: from 0 to 1)."""
+    if series(s.run, "rl.reward") is None:
+        return does_not_arise("no reward was logged, which config could discount.")
+    told = next(iter(settings.named(s.run, DISCOUNT)), None)
+    factor = settings.as_number(told.value) if told is not None else None
+    if told is None or factor is None or not 0 <= factor < PER_CENT:
+        return cannot_tell("config names no factor by which rewards are discounted.")
+    text = f"Config discounts rewards by {told.key} = {factor:g}"
+    if factor <= 1:
+        return absent(f"{text}.", where=told.where)
+    text += f": a reward weighs {factor**SOON:.3g} times as much {SOON} steps later, where discounting is to make it less"
+    return seen(f"{text}.", where=told.where, do=[f"Set the discount below 1: {told.key} is {factor:g}."])

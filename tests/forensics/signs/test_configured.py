@@ -63,7 +63,9 @@ def test_a_decay_that_a_huge_rate_makes_strong_is_the_rates_though_the_model_was
     assert told.state == SEEN
 
 
-@pytest.mark.parametrize(("scale", "config", "state"), [(65536.0, {}, SEEN), (65536.0, {"precision": "bf16"}, ABSENT), (1.0, {}, CANNOT_TELL)])
+@pytest.mark.parametrize(
+    ("scale", "config", "state"), [(65536.0, {}, SEEN), (65536.0, {"precision": "bf16"}, ABSENT), (1.0, {}, CANNOT_TELL)]
+)
 def test_a_loss_scale_is_of_half_precision(scale: float, config: dict[str, Any], state: str) -> None:
     run = run_of({"loss.train": np.ones(20), "loss_scale": np.full(20, scale)}, config=config)
     assert configured.half_precision(Symptoms(run, ())).state == state

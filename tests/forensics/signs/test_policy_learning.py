@@ -92,3 +92,20 @@ def test_a_chosen_answer_is_held_against_its_reference(tmp_path: Path, beta: flo
 def test_odd_runs_raise_nothing(look: Callable[[Symptoms], Sign], x: Any) -> None:
     names = ("rl.kl", "rl.entropy", "rl.expl_var", "rl.loss_value", "rl.reward", "rl.len", "rl.clipfrac")
     assert look(Symptoms(run_of(dict.fromkeys(names, x)), ())).state in ("absent", "cannot tell")
+
+
+@pytest.mark.parametrize(
+    ("config", "metrics", "state"),
+    [
+        ({"gamma": 1.02}, {"rl.reward": ONE}, "seen"),
+        ({"discount_factor": "1.5"}, {"rl.reward": ONE}, "seen"),
+        ({"gamma": 0.99}, {"rl.reward": ONE}, "absent"),
+        ({"gamma": 1.0}, {"rl.reward": ONE}, "absent"),  # episodes that end need no discount
+        ({"gamma": 2.0}, {"rl.reward": ONE}, "cannot tell"),  # a focal loss has one
+        ({"gamma": 99}, {"rl.reward": ONE}, "cannot tell"),
+        ({}, {"rl.reward": ONE}, "cannot tell"),
+        ({"gamma": 1.02}, {"loss.train": ONE}, "cannot tell"),
+    ],
+)
+def test_a_discount_above_one(config: dict[str, Any], metrics: dict[str, Any], state: str) -> None:
+    assert L.discount_above_one(Symptoms(run_of(metrics, config=config), ())).state == state
