@@ -111,6 +111,8 @@ def weight_decay_strong(s: Symptoms) -> Sign:
     text = f"A weight decay of {decay:g} at a learning rate of {rate:.3g} takes {shrinks:.2g} of each weight a step"
     if not _decoupled(s.run) and 0 < decay < OUTWEIGHS:
         return cannot_tell("config does not say that the weight decay is decoupled (AdamW).")
+    if not _decoupled(s.run) and decay > 0 and optimizer(s.run) is not None:
+        return seen(f"A weight decay of {decay:g} outweighs the gradient that it is added to.", where=where)
     if shrinks < SHRINKS or (steps is not None and shrinks * steps < 1):
         return absent(f"{text}{f', {shrinks * steps:.2g} times over in {steps} steps' if steps else ''}.", where=where)
     usual_rate = usual(s.run).high
@@ -120,7 +122,7 @@ def weight_decay_strong(s: Symptoms) -> Sign:
         return absent(
             f"{text}, but at a usual rate of {usual_rate:.2g} it would take {usual_rate * decay:.2g}: it is the rate.", where=where
         )
-    return seen(f"{text}{'' if _decoupled(s.run) else ', or outweighs the gradient that it is added to'}.", where=where)
+    return seen(f"{text}.", where=where)
 
 
 def _decay(run: Run) -> tuple[Setting | None, float | None]:
