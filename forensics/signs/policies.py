@@ -49,6 +49,13 @@ def _policy(s: Symptoms) -> bool:
     return any(series(s.run, name) is not None for name in ("rl.reward", "rl.loss_policy", "pref.margin", "rl.len"))
 
 
+def _acts_in_environment(s: Symptoms) -> bool:
+    """Whether values explain returns and nothing is written in tokens: then no reference is there, and a divergence is to the policy before."""
+    return series(s.run, "rl.expl_var") is not None and not any(
+        series(s.run, n) is not None for n in ("tokens.seen", "tput.tokens", "rl.trunc")
+    )
+
+
 def entropy_collapsed(s: Symptoms) -> Sign:
     """The entropy of the policy fell below 5 % of its first value and stayed there."""
     entropy = series(s.run, "rl.entropy")
@@ -75,7 +82,8 @@ def policy_kl_ran_away(s: Symptoms) -> Sign:
     kl = series(s.run, "rl.kl")
     if kl is not None and kl.usable.sum() >= 5 and _policy(s):
         tag, x = kl.tag.lower(), kl.value[kl.usable]
-        limit = A_TURN if any(w in tag for w in ("approx", "ppo_kl", "old")) else SUMMED if "objective" in tag else A_TOKEN
+        of_updates = any(w in tag for w in ("approx", "ppo_kl", "old")) or _acts_in_environment(s)
+        limit = SUMMED if "objective" in tag else A_TURN if of_updates else A_TOKEN
         high, last = float(np.percentile(x, 90)), float(np.percentile(x[-max(len(x) // 4, 3) :], 90))
         text = f"{kl.tag} exceeds {high:.3g} nats in a tenth of the updates (highest {x.max():.3g}; {limit:.3g} would be far)."
         if high <= limit:
