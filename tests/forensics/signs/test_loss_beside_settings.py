@@ -25,6 +25,7 @@ HELD = [
     ({"label_smoothing_factor": 0.6}, {"label_smoothing_factor": 0.05}),
     (ADAM | {"eps": 0.3}, ADAM | {"eps": 1e-8}),
     (ADAM | {"lr": 0.5}, ADAM | {"lr": 0.001}),
+    (ADAM | {"lr": 1e-6, "model": "mlp"}, ADAM | {"lr": 0.001, "model": "mlp"}),
     (ADAM | {"lr": 0.01, "weight_decay": 30.0}, ADAM | {"lr": 0.01, "weight_decay": 0.01}),
     (TREES, TREES | {"learning_rate": 0.1}),
 ]
