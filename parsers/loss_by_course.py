@@ -25,22 +25,23 @@ _LEAST, _THIRDS = 9, 3  # bound: three thirds of three values
 _FALL = 0.8  # unit: a fifth of the first level is gone at the end
 _SLOWER = 1.5  # of the pace of the second half the first one has more; a straight line has 1.35 by these medians
 _SMOOTH = 1e-3  # of its range: what moves by even steps, or by steps that change evenly, was computed and not measured
-_MOST_TAGS = 200  # bound
+_MOST_TAGS, _MOST_ROWS = 200, 4_000_000  # bound
 
 
 def told(metrics: pa.Table, meanings: Mapping[tuple[str, str], Meaning]) -> Meanings:
     """The meanings of the tags that are taken for the loss, of the training and of held-out data; none where a name tells of one."""
     unknown = [at for at, m in meanings.items() if m.name.startswith("other/") and not _aside(at[1])]
-    if any(m.name.startswith(_KNOWN) for m in meanings.values()) or not 0 < len(unknown) <= _MOST_TAGS:
+    if any(m.name.startswith(_KNOWN) for m in meanings.values()) or not 0 < len(unknown) <= _MOST_TAGS or metrics.num_rows > _MOST_ROWS:
         return {}
     (source, paths), (tag, tags) = arrow.codes(metrics["source"]), arrow.codes(metrics["tag"])
-    spans = dict(zip(paths, arrow.stretches(source, len(paths)), strict=True))  # each file's rows stand together
     value, there = arrow.values(metrics["value"]), arrow.present(metrics["step"])
     falls = []
-    for path, t in unknown:
-        rows = slice(*spans[path])
-        if is_of_loss(value[rows][there[rows] & (tag[rows] == tags.index(t))]):
-            falls.append((path, t))
+    for path, (first, last) in zip(paths, arrow.stretches(source, len(paths)), strict=True):  # each file's rows stand together
+        rows = first + np.flatnonzero(there[first:last])
+        rows = rows[np.argsort(tag[rows], kind="stable")]
+        for t in (t for p, t in unknown if p == path):
+            begin, end = np.searchsorted(tag[rows], (tags.index(t), tags.index(t) + 1))
+            falls += [(path, t)] if is_of_loss(value[rows[begin:end]]) else []
     trained = [at for at in falls if split(words(at[1]), at[0].rpartition("/")[0]) == "train"]
     if len({_core(t) for _, t in trained}) != 1:
         return {}
@@ -49,6 +50,10 @@ def told(metrics: pa.Table, meanings: Mapping[tuple[str, str], Meaning]) -> Mean
     judged = dict.fromkeys(trained, "train") | dict.fromkeys(held_out, "eval")
     said = f"No loss was logged: {trained[0][1]} is judged as the loss, {TOLD}."
     return {at: replace(meanings[at], name=f"loss.{side}", trap=said) for at, side in judged.items()}
+
+
+def is_told(m: Meaning) -> bool:
+    return m.trap.endswith(f"{TOLD}.")
 
 
 def is_of_loss(x: NDArray[np.float64]) -> bool:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from forensics import rules, settings_file
 from forensics.errors import WrongUsage
-from parsers import names, objectives, value_names
+from parsers import loss_by_course, names, objectives, value_names
 from parsers.name_rules import words
 from parsers.tables import Gap, Run
 
@@ -137,7 +137,8 @@ def changes(run: Run, aliases: Aliases) -> list[str]:
     said = {}
     for source, tag in run.meanings:
         before, now = plain[source, tag].name, run.meanings[source, tag].name
-        if before != now and words(tag).rpartition("/")[2] not in value_names.EITHER:  # named by their values, here not known
+        by_values = words(tag).rpartition("/")[2] in value_names.EITHER or loss_by_course.is_told(run.meanings[source, tag])
+        if before != now and not by_values:  # which are not known here
             said[tag] = f"{tag} is read as {_shown(now)}, not as {_shown(before)}"
     return list(said.values())
 
