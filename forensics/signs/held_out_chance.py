@@ -30,7 +30,6 @@ CHANCE = 0.05  # relative; as near as the plateau detector calls a loss "at chan
 GUESSED = 1.2  # times 1/C: an accuracy on a few hundred samples scatters by less
 EASY = 0.1  # unit: a tenth of what guessing costs: no more is left of one loss, and no more was won of the other
 TWO_PASSES = 2.0  # bound: in which a sample is seen once or twice, so that nothing is known by heart
-REVERSED = 0.15  # statistical: below a guess of one in two; of 64 pairs chance does it once in 100, and here it does so each time
 TWICE = 2.0  # times 1/C: the share of the largest class of an uneven set
 LATER = 5  # bound: evaluations that the averages of batch norm, which lag behind in the first two or three, have long caught up in
 SIXTH = 6  # bound: the first and the last sixth leave two thirds of a short log between them
@@ -112,18 +111,6 @@ def eval_at_chance_throughout(s: Symptoms) -> Sign:
     if len(held.evaluations(s.run)[1]) < LEAST and len(held.evaluations(s.run, "acc.eval")[1]) < LEAST:
         return cannot_tell("fewer than three evaluations were logged.")
     return cannot_tell("neither vocabulary nor classes nor the kind of score say what guessing gives.")
-
-
-def eval_worse_than_guessing(s: Symptoms) -> Sign:
-    """A score of held-out data lies clearly on the wrong side of what guessing gives: right answers stand where wrong ones belong."""
-    known = [c for c in scores(s.run) if c.rises and c.guess]
-    if not known:
-        return cannot_tell("no score of held-out data was logged of which guessing gives a share.")
-    told = min(known, key=lambda c: median(c.value[len(c.value) // 2 :]))
-    late = told.value[len(told.value) // 2 :]
-    text = f"{told.tag} is {median(late):.3g} in the later half of {len(told.value)} evaluations, where guessing gives {told.guess:g}"
-    wrong = max(median(late) + REVERSED, float(late.max()) + CHANCE) < (told.guess or 0.0)
-    return seen(f"{text}: the answers are the wrong way round.") if wrong else absent(f"{text}.")
 
 
 def first_pass_learnt_evaluation_not(s: Symptoms) -> Sign:

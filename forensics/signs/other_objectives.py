@@ -28,6 +28,7 @@ HALF = 0.5  # bound: a coin, which no discriminator or preference beats by guess
 TOO_MUCH = 3.0  # bound: times a fair share; of four experts one gets half of the tokens in healthy runs of the seen sets
 TWICE = 2.0  # times its lowest: the balance loss is 1 for equal loads, and the number of experts for one alone (arXiv 2101.03961, eq. 4)
 RIGHT, WRONG, BEFORE, AFTER = 0.7, 0.3, 10, 5  # share of pairs in the right order, well over and under a half; values on either side
+EVALUATIONS = 4  # bound: two of them at the end; of 60 pairs in any order fewer than three of ten are right once in 1,000 times
 LN2, PRINTED = math.log(2), 1e-4  # as a log rounds to four digits
 NO_PAIRS = "the accuracy of preferences was not logged."
 
@@ -58,7 +59,7 @@ KL_TERM = rf"^(?!.*\b(w|weight|lambda|beta) (kl|kld)\b).*\b(kl|kld|kldiv|kl div(
 RECONSTRUCTION = r"\b(recon|reconstruction|rec|nll|mse|bce)\b"
 BALANCE = r"\b(balance|balancing|load balanc\w*|aux|router|moe)\b.*\bloss\b|\bloss\b.*\b(balance|balancing|load|router|moe)\b"
 ROUTED = r"\b(router|routing|gate|gating|moe|experts?|load)\b.*\bentropy\b"
-LARGEST_LOAD = r"\b(max|largest|top)\b.*\bexperts?\b.*\b(load|share|frac|fraction)\b|\bmax ?load\b|\b(router|routing|experts?|moe|gate)\b.*\b(max|largest|top)\b.*\b(load|share|frac|fraction)\b"
+LARGEST_LOAD = r"\bbusiest\b|\b(max|largest|top)\b.*\bexperts?\b.*\b(load|share|frac|fraction)\b|\bmax ?load\b|\b(router|routing|experts?|moe|gate)\b.*\b(max|largest|top)\b.*\b(load|share|frac|fraction)\b"
 LOAD = r"\b(expert|experts|e)[ /]?\d+\b.*\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b|\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b.*\b(experts?|e)[ /]?\d+\b|^((experts?|router|moe)[ /])?loads?( l ?\d+)?/\d+$|\b(experts?|router|moe)[ /](usage|util\w*|share|frac(tion)?)/\d+$"
 
 
@@ -171,8 +172,9 @@ def accuracies_reversed(s: Symptoms) -> Sign:
     for score in scores(s.run):
         if sick is not None and score.step[-1] >= sick:  # what a model of NaN answers has no order
             continue
-        if score.guess == HALF and len(score.value) >= AFTER and (last := float(score.value[-AFTER:].max())) < WRONG:
-            text = f"{score.tag} is at most {last:.3g} in the last {AFTER} evaluations, where knowing nothing gives {HALF:g}: its order is reversed."
+        late = score.value[len(score.value) // 2 :][-AFTER:]
+        if score.guess == HALF and len(score.value) >= EVALUATIONS and (last := float(late.max())) < WRONG:
+            text = f"{score.tag} is at most {last:.3g} in the last {len(late)} evaluations, where knowing nothing gives {HALF:g}: its order is reversed."
             return seen(text, first=int(score.step[0]), last=int(score.step[-1]))
     acc = series(s.run, "pref.acc")
     if acc is None or acc.usable.sum() < BEFORE + AFTER:

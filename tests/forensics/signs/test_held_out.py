@@ -239,10 +239,6 @@ OF_SCORES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any]]] = [
     (C.eval_at_chance_throughout, "absent", {"loss.train": ROTE, "other/val_r2": NDCG}),
     (C.eval_at_chance_throughout, "seen", {"loss.train": ROTE, "other/val/bbox_mAP": 0 * T}),
     (C.eval_at_chance_throughout, "cannot tell", {"loss.train": ROTE, "other/val/bbox_mAP": NDCG / 10}),
-    (C.eval_worse_than_guessing, "seen", {"loss.train": ROTE, "other/valid-auc": GUESS - 0.3}),
-    (C.eval_worse_than_guessing, "absent", {"loss.train": ROTE, "other/valid-auc": GUESS - 0.1}),
-    (C.eval_worse_than_guessing, "absent", {"loss.train": ROTE, "other/valid-auc": GUESS - 0.3 + T / 150}),  # on its way up
-    (C.eval_worse_than_guessing, "cannot tell", {"loss.train": ROTE, "other/ndcg@10": NDCG}),
     (C.eval_never_better, "seen", {"loss.train": ROTE, "other/ndcg@10": 0.05 - T / 1500}),
     (C.eval_never_better, "absent", {"loss.train": ROTE, "other/ndcg@10": NDCG}),
     (C.eval_never_better, "absent", {"loss.train": ROTE, "other/val/recall": 0.976 + NDCG / 15}),  # near the top from the start
