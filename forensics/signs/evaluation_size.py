@@ -23,7 +23,7 @@ TIMES = 3.0  # bound: the largest of the other steps; an evaluation that scatter
 _SETS = {*EVALUATION, "held", "heldout", "knn", "probe"}
 _COUNTED = {
     "n", "num", "count", "size", "total", "samples", "examples", "sequences", "images", "rows", "items", "pairs", "questions", "batches",
-    "char", "chars", "characters", "token", "tokens", "words", "frames", "utts", "utterances", "users", "queries", "clips", "files", "patients", "subjects", "documents", "episodes",
+    "char", "chars", "characters", "token", "tokens", "words", "frames", "utts", "utterances", "users", "queries", "clips", "files", "patients", "subjects", "cases", "scans", "studies", "volumes", "slices", "documents", "episodes",
 }  # fmt: skip
 _SPEEDS = ("samples_per_second", "examples_per_second")
 

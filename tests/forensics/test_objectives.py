@@ -51,6 +51,7 @@ def falls_back(high: float, low: float, seed: int = 1) -> Callable[[int], float]
         ("test/success_rate", "eval", True),
         ("Mean Fitness", "train", True),
         ("test/MultiClass", "eval", False),
+        ("val/jaccard", "eval", True),
     ],
 )
 def test_words_of_an_objective(tag: str, side: str, rises: bool) -> None:

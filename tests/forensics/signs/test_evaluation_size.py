@@ -31,6 +31,7 @@ def by_speed(n: Any, tag: str = "eval") -> dict[str, Any]:
         {"other/val/num_samples": FEWER},
         {"other/eval_batches": FEWER},
         {"other/eval_users": FEWER},
+        {"other/val/cases": FEWER},
         {"other/n_oos": FEWER},
         {"other/valid n_token": FEWER},
         by_speed(FEWER),
