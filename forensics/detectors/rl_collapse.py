@@ -64,7 +64,7 @@ def detect(run: Run) -> Iterator[Finding]:
     if len(rows) < LEAST:
         raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
     y = centred_median(s.value[rows], WIDTH)
-    error = error_of_median(_noise(s.value[rows]), WIDTH)
+    error = error_of_median(noise_by_steps(s.value[rows]), WIDTH)
     for c in sorted(_collapses(y, error), key=lambda c: float(y[c.lowest] - y[c.begin]))[:SHOWN]:
         begin, back = int(s.step[rows[c.begin]]), int(s.step[rows[c.end]]) if c.end < len(rows) else None
         best, lowest, last = float(y[: c.begin + 1].max()), float(y[c.lowest]), int(s.step[rows[min(c.end, len(rows) - 1)]])
@@ -75,15 +75,10 @@ def detect(run: Run) -> Iterator[Finding]:
         yield evidence.on_rows(s, (rows[c.begin], rows[min(c.end, len(rows) - 1)]), facts, title, "info", shown)
 
 
-def _noise(x: Floats) -> float:
-    """Where most rewards are the same (0, until a goal is met), the median of the steps between them is 0 and only their standard deviation tells."""
-    return noise_by_steps(x) or float(np.std(np.diff(x))) / math.sqrt(2)
-
-
 def _collapses(y: Floats, error: float) -> list[Collapse]:
     best = np.maximum.accumulate(y)
     gain = best - y[0]
-    fallen = (gain >= NOISES * error) & (best - y >= np.maximum(LOST * gain, NOISES * error)) & (best > y)
+    fallen = (gain > 0) & (gain >= NOISES * error) & (best - y >= np.maximum(LOST * gain, NOISES * error)) & (best > y)
     back = y >= best - LOST * gain / 2
     told = np.maximum.accumulate(np.where(fallen | back, np.arange(len(y)), 0))  # the last value that says either
     down = np.flatnonzero(np.diff(fallen[told].astype(np.int8), prepend=0, append=0))
