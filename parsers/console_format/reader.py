@@ -227,7 +227,7 @@ class Reader:
             self.words.boxed(where.line, found.settings)
         elif found.metrics:
             self.measured.started = True
-            self.measured.now.step, self.measured.now.line = found.step, where.line
+            self.measured.now.tabled(found.step, where.line, of_epoch=found.redrawn)
             key = ("table", found.metrics[0][0], found.step) if found.redrawn else None
             self.measured.put(where, found.step, found.metrics, key)
         return True
