@@ -7,7 +7,8 @@ How it decides
     ``parsers.runs.attempts`` tells the attempts apart (and where a log names no steps, an epoch that goes back to one between the
     first and the last); this names each new one, the steps that were done twice, the time between,
     and why the attempt before it ended where a line says so. Work done twice is a warning where all restarts together cost 2 % of
-    the steps or 5 % of the time; less, and a clean continuation, is only told; and so are trainings in the same file that begin anew.
+    the steps or 5 % of the time; less, and a clean continuation, is only told; and so are trainings in the same file that begin anew, and
+    launches that died before their first step: of an exception that nothing caught, or by a signal below the log's first lines, come again.
 
 Cannot tell
     A restart that continues at the very next step, in the same file, without a word and without a clock, leaves no trace. Where several
@@ -28,6 +29,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import endings, how_it_ended
+from forensics.run.failed_launches import failed
 from forensics.run.series import Floats, series
 from parsers.tables import DOUBTED, Run
 
@@ -58,8 +60,17 @@ class Launch(BaseFacts):
     launches: int
 
 
+@dataclass(frozen=True)
+class Unstarted(BaseFacts):
+    """Launches in the same log that ended before their first step."""
+
+    launches: int
+    says: tuple[str, ...]  # what ended each
+
+
 def detect(run: Run) -> Iterator[Finding]:
     yield from _one_of_many(run)
+    yield from _unstarted(run)
     told = how_it_ended.attempts(run)
     yield from _by_epoch(run)
     severity = "warning" if _cost(run) else "info"
@@ -99,6 +110,23 @@ def _one_of_many(run: Run) -> Iterator[Finding[Launch]]:
     began = run.attempts[0]["begun"] if run.attempts else None
     shown = [evidence.text("where it begins", [began.text], run.where(began.source, began.at))] if began and began.text else []
     yield evidence.found(Launch(number, launches), title, steps, "info", *shown, key="launches")
+
+
+def _unstarted(run: Run) -> Iterator[Finding[Unstarted]]:
+    """Launches that trained nothing cost no step, but say what was mended before, or that it did not come up again."""
+    found = failed(run)
+    if not found:
+        return
+    says = tuple(dict.fromkeys(f.says for f in found))
+    launches = (
+        "1 launch in this log ended before its first step"
+        if len(found) == 1
+        else f"{len(found)} launches in this log ended before their first step"
+    )
+    shown = [evidence.text("what ended it", [f.says[:300]], f.where) for f in found[:6]]
+    steps = (run.attempts[0]["steps"][0], run.attempts[-1]["steps"][1]) if run.attempts else (None, None)
+    title = f"{launches}: {'; '.join(s[:120] for s in says[:3])}"
+    yield evidence.found(Unstarted(len(found), says), title, steps, "info", *shown, key="unstarted")
 
 
 def _by_epoch(run: Run) -> Iterator[Finding[Facts]]:
