@@ -8,6 +8,7 @@ How it decides
     first and the last); this names each new one, the steps that were done twice, the time between,
     and why the attempt before it ended where a line says so. Work done twice is a warning where all restarts together cost 2 % of
     the steps or 5 % of the time; less, and a clean continuation, is only told; and so are trainings in the same file that begin anew, and
+    steps that the loop says it undoes itself, and
     launches that died before their first step: of an exception that nothing caught, or by a signal below the log's first lines, come again.
 
 Cannot tell
@@ -29,6 +30,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import endings, how_it_ended
+from forensics.run.announced_returns import returns
 from forensics.run.failed_launches import failed
 from forensics.run.series import Floats, series
 from parsers.tables import DOUBTED, Run
@@ -81,7 +83,8 @@ def detect(run: Run) -> Iterator[Finding]:
         idle = None if idle is not None and idle > DOUBTED else idle
         wait = f", {_duration(idle)} later" if idle and idle > 0 else ""
         what = f"{redone} step{'s' * (redone > 1)} repeated" if redone else "no step repeated"
-        title = f"The run stops at step {end} and resumes from step {begin}{wait}: {what}"
+        undone = begin in returns(run)
+        title = f"The run {'undoes steps by itself' if undone else 'stops'} at step {end} and resumes from step {begin}{wait}: {what}"
         facts = Facts(begin, end, redone, idle, attempt["why"], after["index"])
         shown = []
         loss = series(run, "loss.train") or series(run, "loss.eval")
@@ -96,7 +99,9 @@ def detect(run: Run) -> Iterator[Finding]:
             where = run.where(lines[0]["source"], lines[0]["at"])
             shown.append(evidence.text("what the log says", [e["text"][:300] for e in lines[:6]], where))
         key, times = f"{begin}-attempt{after['index']}" if after["index"] > 1 else begin, (before["ended"], after["started"])
-        yield evidence.found(facts, title, (begin, max(end, begin)), severity if redone > 1 else "info", *shown, key=key, times=times)
+        yield evidence.found(
+            facts, title, (begin, max(end, begin)), severity if redone > 1 and not undone else "info", *shown, key=key, times=times
+        )
 
 
 def _one_of_many(run: Run) -> Iterator[Finding[Launch]]:
