@@ -39,6 +39,7 @@ from parsers.tables import DOUBTED, Run
 STEPS, TIME = 0.02, 0.05
 BY_TURNS = 3  # bound: a gap in the log behind a restart leaps once, another one twice
 NEEDS: list[str] = []
+INPUTS = ["epoch"]
 SMALLEST_EFFECT = "one step logged twice"
 
 
