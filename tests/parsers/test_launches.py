@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import parsers
+from forensics.run import facts
 from parsers.runs.equal_values import equal_share, same_stretch
 from parsers.tables import Run
 
@@ -377,4 +378,5 @@ def test_what_stands_for_a_metric_before_the_training_is_no_step_of_it(tmp_path:
     """Lightning's logger writes hp_metric beside its hyperparameters; an evaluation before the first step is one."""
     lines = [{"step": 0, name: -1.0}, *({"step": i, "loss": loss(i)} for i in range(49, 400, 50))]
     write(tmp_path, metrics_dot_jsonl="".join(json.dumps(x) + "\n" for x in lines))
-    assert [attempts(r) for r in parsers.read_all(tmp_path)] == [[[first, 399]]]
+    (run,) = parsers.read_all(tmp_path)
+    assert attempts(run) == [facts.labels(run)[0]] == [[first, 399]]
