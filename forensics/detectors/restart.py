@@ -29,7 +29,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run import endings, how_it_ended
+from forensics.run import endings, how_it_ended, reach
 from forensics.run.announced_returns import returns
 from forensics.run.failed_launches import failed
 from forensics.run.series import Floats, series
@@ -71,8 +71,16 @@ class Unstarted(BaseFacts):
     says: tuple[str, ...]  # what ended each
 
 
+@dataclass(frozen=True)
+class Begun(BaseFacts):
+    """A log that begins where an earlier one, which is not here, was resumed."""
+
+    step: int
+
+
 def detect(run: Run) -> Iterator[Finding]:
     yield from _one_of_many(run)
+    yield from _begun(run)
     yield from _unstarted(run)
     told = how_it_ended.attempts(run)
     yield from _by_epoch(run)
@@ -116,6 +124,19 @@ def _one_of_many(run: Run) -> Iterator[Finding[Launch]]:
     began = run.attempts[0]["begun"] if run.attempts else None
     shown = [evidence.text("where it begins", [began.text], run.where(began.source, began.at))] if began and began.text else []
     yield evidence.found(Launch(number, launches), title, steps, "info", *shown, key="launches")
+
+
+def _begun(run: Run) -> Iterator[Finding[Begun]]:
+    """What was before the first step stands in another log: a first value, a warmup or a rate at its top are none of a beginning."""
+    first, near = reach.first(run), reach.interval(run)
+    told = [
+        e for e in endings.events(run, "resume") if e["attempt"] in (0, None) and e["step"] and first and abs(e["step"] - first) <= near
+    ]
+    if first is None or not told or first <= near:
+        return
+    shown = evidence.text("what the log says", [str(told[0]["text"])[:300]], run.where(told[0]["source"], told[0]["at"]))
+    title = f"The log begins at step {first}, where the run was resumed: what was before is not in it"
+    yield evidence.found(Begun(first), title, (first, first), "info", shown, key="begun")
 
 
 def _unstarted(run: Run) -> Iterator[Finding[Unstarted]]:
