@@ -20,12 +20,13 @@ MATTER = ("loss_spike", "nonfinite", "divergence")  # without these a run cannot
 MATTER_RISING = ("nonfinite", "divergence", "plateau")  # a reward goes down and up: its jumps are no spikes, but it has to rise
 LONGEST = 120  # characters of a headline's first half
 _ABRUPT = {"nonfinite": 0, "loss_spike": 1}  # kinds that say more of one moment than others
+SOON = 0.05  # of the planned steps; bound: a warmup takes no longer, and what comes behind it has not been seen
 QUOTED = 40  # characters by which a quoted log line is known
 
 
 def verdict(run: Run, findings: Sequence[Finding], checks: Sequence[Check]) -> str:
     """unhealthy: a finding of severity warning or worse stands; healthy: what matters ran and is clear; else inconclusive, as where somebody
-    stopped the run short of its plan: what was still to come cannot be judged."""
+    stopped the run short of its plan, or its log breaks off at the beginning: what was still to come cannot be judged."""
     if any(f.severity in GRAVE for f in findings):
         return "unhealthy"
     outcome = {c.id: c.status for c in checks}
@@ -58,8 +59,11 @@ def sentence(
 
 
 def _stopped_short(run: Run) -> str:
-    """What was still to come where the user, a scheduler or a signal ended the run before its planned length, which may be unknown; else nothing."""
+    """What was still to come where the user, a scheduler or a signal ended the run before its planned length, which may be unknown, or where the log
+    breaks off soon after its beginning; else nothing."""
     ended = ending(run)
+    if ended.kind == "cut" and ended.step is not None and ended.planned is not None and ended.step < SOON * ended.planned:
+        return f"its log breaks off with {ended.planned - ended.step:,} of {ended.planned:,} {unit(run)}s still to come. Until then it shows no trouble"
     if ended.status != "stopped" or ended.step is None or (ended.planned is not None and reached(run)):
         return ""
     left = "it was stopped, and how far it was to go was not logged"

@@ -38,6 +38,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.evaluations import improves_after
 from forensics.run.inputs import LOST, OBJECTIVE, finite_objective
+from forensics.run.partial_window import first_is_partial
 from forensics.run.robust import SIGMA, error_of_median, median
 from forensics.run.series import Series
 from forensics.spikes import excursions, medians
@@ -81,7 +82,9 @@ def detect(run: Run) -> Iterator[Finding]:
         if falls_in_order(x):
             return
         raise CannotTell(f"only {len(rows)} finite values of {s.tag}, which do not fall in order")
-    if not s.rises and 0 < TWICE * x[0] < x[1:].min():
+    if not s.rises and 0 < TWICE * x[0] < x[1:].min() and first_is_partial(run, s, rows):
+        rows, x = rows[1:], x[1:]
+    elif not s.rises and 0 < TWICE * x[0] < x[1:].min():
         yield _left_at_once(run, s, rows)
         return
     y, logs = excursions.scaled(x)

@@ -14,7 +14,7 @@ How it decides
     exceeds the clipping threshold and often equals it. *Mean of the run*: a second value at a step is the mean of all
     before it; the series goes without it. *Meter*: at even distances the loss is zero, or off its neighbours by one factor while
     the gradient norm stays where it is: a meter that was read empty, or begun anew and divided by a full window, or a sum. Where no loss was
-    logged, two metrics that are zero at the same steps tell the same.
+    logged, two metrics that are zero at the same steps tell the same. *File gone*: TensorFlow says that its file of events disappeared.
 
 Cannot tell
     Where the gradient norm was not logged and no zeros follow, a filtered NaN looks like a spike of one value.
@@ -54,7 +54,7 @@ BITS = 1 / math.log(2)  # unit: bits a nat
 class Facts(BaseFacts):
     """What the logger made, by its kind."""
 
-    kind: str  # nan_filter, dropped_field, nan_for_ever, times_accumulation, base_2, clipped_norm, run_mean, meter
+    kind: str  # nan_filter, dropped_field, nan_for_ever, times_accumulation, base_2, clipped_norm, run_mean, meter, file_gone
     step: int | None
 
 
@@ -97,6 +97,7 @@ class Clipped(Facts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
+    yield from _file_gone(run)
     s = series(run, "loss.train")
     if s is None:
         yield from _empty(run)
@@ -201,6 +202,16 @@ def _finding(run: Run, s: Series, rows: tuple[int, int], facts: Facts, title: st
     if g is not None and s.name != "grad.norm":
         shown.append(evidence.window(g, step, step, title="gradient norm there"))
     return evidence.on_rows(s, rows, facts, title, severity, *shown, key=f"{step}-{facts.kind}")
+
+
+def _file_gone(run: Run) -> Iterator[Finding]:
+    """What TensorFlow says of a file of events that was removed while it wrote."""
+    lines = events(run, "curves_lost")
+    for e in lines[:1]:
+        when = f" after step {e['step']}" if e["step"] is not None else ""
+        title = f"TensorBoard's file of events was gone while the run wrote into it{when}: its curves are not those of the run"
+        shown = evidence.text("what the log says", [str(x["text"])[:300] for x in lines[:3]], run.where(e["source"], e["at"]))
+        yield evidence.found(Facts("file_gone", e["step"]), title, (e["step"], e["step"]), "info", shown, key="file_gone")
 
 
 def _run_mean(run: Run, s: Series) -> Iterator[Finding]:

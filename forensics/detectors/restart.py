@@ -7,7 +7,9 @@ How it decides
     ``parsers.runs.attempts`` tells the attempts apart (and where a log names no steps, an epoch that goes back to one between the
     first and the last); this names each new one, the steps that were done twice, the time between,
     and why the attempt before it ended where a line says so. Work done twice is a warning where all restarts together cost 2 % of
-    the steps or 5 % of the time; less, and a clean continuation, is only told; and so are trainings in the same file that begin anew.
+    the steps or 5 % of the time; less, and a clean continuation, is only told; and so are trainings in the same file that begin anew, and
+    steps that the loop says it undoes itself, and
+    launches that died before their first step: of an exception that nothing caught, or by a signal below the log's first lines, come again.
 
 Cannot tell
     A restart that continues at the very next step, in the same file, without a word and without a clock, leaves no trace. Where several
@@ -27,7 +29,9 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run import endings, how_it_ended
+from forensics.run import endings, how_it_ended, reach
+from forensics.run.announced_returns import returns
+from forensics.run.failed_launches import failed
 from forensics.run.series import Floats, series
 from parsers.tables import DOUBTED, Run
 
@@ -35,6 +39,7 @@ from parsers.tables import DOUBTED, Run
 STEPS, TIME = 0.02, 0.05
 BY_TURNS = 3  # bound: a gap in the log behind a restart leaps once, another one twice
 NEEDS: list[str] = []
+INPUTS = ["epoch"]
 SMALLEST_EFFECT = "one step logged twice"
 
 
@@ -58,8 +63,25 @@ class Launch(BaseFacts):
     launches: int
 
 
+@dataclass(frozen=True)
+class Unstarted(BaseFacts):
+    """Launches in the same log that ended before their first step."""
+
+    launches: int
+    says: tuple[str, ...]  # what ended each
+
+
+@dataclass(frozen=True)
+class Begun(BaseFacts):
+    """A log that begins where an earlier one, which is not here, was resumed."""
+
+    step: int
+
+
 def detect(run: Run) -> Iterator[Finding]:
     yield from _one_of_many(run)
+    yield from _begun(run)
+    yield from _unstarted(run)
     told = how_it_ended.attempts(run)
     yield from _by_epoch(run)
     severity = "warning" if _cost(run) else "info"
@@ -70,7 +92,8 @@ def detect(run: Run) -> Iterator[Finding]:
         idle = None if idle is not None and idle > DOUBTED else idle
         wait = f", {_duration(idle)} later" if idle and idle > 0 else ""
         what = f"{redone} step{'s' * (redone > 1)} repeated" if redone else "no step repeated"
-        title = f"The run stops at step {end} and resumes from step {begin}{wait}: {what}"
+        undone = begin in returns(run)
+        title = f"The run {'undoes steps by itself' if undone else 'stops'} at step {end} and resumes from step {begin}{wait}: {what}"
         facts = Facts(begin, end, redone, idle, attempt["why"], after["index"])
         shown = []
         loss = series(run, "loss.train") or series(run, "loss.eval")
@@ -85,7 +108,9 @@ def detect(run: Run) -> Iterator[Finding]:
             where = run.where(lines[0]["source"], lines[0]["at"])
             shown.append(evidence.text("what the log says", [e["text"][:300] for e in lines[:6]], where))
         key, times = f"{begin}-attempt{after['index']}" if after["index"] > 1 else begin, (before["ended"], after["started"])
-        yield evidence.found(facts, title, (begin, max(end, begin)), severity if redone > 1 else "info", *shown, key=key, times=times)
+        yield evidence.found(
+            facts, title, (begin, max(end, begin)), severity if redone > 1 and not undone else "info", *shown, key=key, times=times
+        )
 
 
 def _one_of_many(run: Run) -> Iterator[Finding[Launch]]:
@@ -99,6 +124,36 @@ def _one_of_many(run: Run) -> Iterator[Finding[Launch]]:
     began = run.attempts[0]["begun"] if run.attempts else None
     shown = [evidence.text("where it begins", [began.text], run.where(began.source, began.at))] if began and began.text else []
     yield evidence.found(Launch(number, launches), title, steps, "info", *shown, key="launches")
+
+
+def _begun(run: Run) -> Iterator[Finding[Begun]]:
+    """What was before the first step stands in another log: a first value, a warmup or a rate at its top are none of a beginning."""
+    first, near = reach.first(run), reach.interval(run)
+    told = [
+        e for e in endings.events(run, "resume") if e["attempt"] in (0, None) and e["step"] and first and abs(e["step"] - first) <= near
+    ]
+    if first is None or not told or first <= near:
+        return
+    shown = evidence.text("what the log says", [str(told[0]["text"])[:300]], run.where(told[0]["source"], told[0]["at"]))
+    title = f"The log begins at step {first}, where the run was resumed: what was before is not in it"
+    yield evidence.found(Begun(first), title, (first, first), "info", shown, key="begun")
+
+
+def _unstarted(run: Run) -> Iterator[Finding[Unstarted]]:
+    """Launches that trained nothing cost no step, but say what was mended before, or that it did not come up again."""
+    found = failed(run)
+    if not found:
+        return
+    says = tuple(dict.fromkeys(f.says for f in found))
+    launches = (
+        "1 launch in this log ended before its first step"
+        if len(found) == 1
+        else f"{len(found)} launches in this log ended before their first step"
+    )
+    shown = [evidence.text("what ended it", [f.says[:300]], f.where) for f in found[:6]]
+    steps = (run.attempts[0]["steps"][0], run.attempts[-1]["steps"][1]) if run.attempts else (None, None)
+    title = f"{launches}: {'; '.join(s[:120] for s in says[:3])}"
+    yield evidence.found(Unstarted(len(found), says), title, steps, "info", *shown, key="unstarted")
 
 
 def _by_epoch(run: Run) -> Iterator[Finding[Facts]]:

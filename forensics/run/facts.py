@@ -20,7 +20,7 @@ from parsers.tables import Run
 
 _LAST = ("loss.train", "loss.eval", "ppl.train", "ppl.eval", "bpb.eval", "acc.train", "acc.eval", "rl.reward")
 _STATE = {"lr", "lr.mult", "loss_scale", "skip.count"}  # what an engine prints of itself when it is built, before a step
-_STATE_TAGS = {"mom", "momentum", "betas", "wd", "weight_decay"}
+_STATE_TAGS = {"mom", "momentum", "betas", "wd", "weight_decay", "hp_metric"}  # the last one Lightning writes beside its hyperparameters
 WORKED_OUT = ("schedule", "scatter", "order of the samples")  # facts that no line of the log states
 Fact = dict[str, Any]
 

@@ -160,15 +160,19 @@ _NESTED = lazy_re(r"\s+[a-z_]+: \d+\s*")  # "  num_updates: 50" is a setting in 
 
 
 def only_place(line: Line) -> bool:
-    """Does the line name its place in the run and nothing else (``--> STEP: 24/36 -- GLOBAL_STEP: 1000025``)?"""
+    """Does the line name its place in the run and nothing else (``--> STEP: 24/36 -- GLOBAL_STEP: 1000025``)? A batch is one of how many."""
     words = {w.lower() for w in re.findall(r"[A-Za-z_]+", line.text[line.body :])}
-    return bool(words) and words <= _PLACES and _NESTED.fullmatch(line.text) is None
+    return (
+        bool(words)
+        and words <= (_PLACES | {*vocabulary.BATCH_NUMBER} if line.has("total") else _PLACES)
+        and _NESTED.fullmatch(line.text) is None
+    )
 
 
 def epoch_beside(line: Line) -> bool:
-    """Does a line say its epoch before or behind the dict that it prints? An ``'epoch'`` in it is one of its numbers."""
+    """Does a line say its epoch before or behind the dict that it prints? An ``'epoch'`` in it is one of its numbers, unless it says of how many."""
     first, last = line.text.find("{", line.body), line.text.rfind("}")
-    return any(f.role == "epoch" and (f.end <= first or f.start > last >= first) for f in line.fields)
+    return line.has("epochs") or any(f.role == "epoch" and (f.end <= first or f.start > last >= first) for f in line.fields)
 
 
 _LENGTH = lazy_re(r"(?i)^(?:train(?:ing)? epochs?|steps|iterations|iters|epochs)$")

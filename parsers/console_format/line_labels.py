@@ -29,12 +29,17 @@ _OF_PARTS = r"(?:grad(?:ient)?s?|weights?|params?|parameters|activations?|norms?
 _GROUP = lazy_re(rf"(?i)(?<![\w./-])(?P<group>(?:{_OF_PARTS}[ _-]){{0,2}}{_OF_PARTS}):\s{{1,4}}(?=[A-Za-z][\w.]{{0,60}}=-?[\d.])")
 # "valid n=12000 loss=0.15": a count of what was evaluated
 _COUNTED = lazy_re(rf"(?i)(?<![\w./-])(?P<word>{_SPLIT})\s+(?:n|size|count|num|samples|examples|rows|batches) ?[=:] ?\d")
+# SlowFast's rows: {"_type": "val_epoch", "epoch": "50/400", "top1_err": 27.8}
+_KEYED = lazy_re(
+    rf"""(?i)["'](?:_?type|split|mode|phase|stage)["'] {{0,2}}: {{0,2}}["'](?P<word>{_EVAL})(?:_(?:epoch|iter|step|batch))?["']"""
+)
 _BEST = lazy_re(r"(?i)\b(?:best|previous|last)\W{1,2}$")  # what was reached before is no evaluation of now
 # "loss 0.74  test: loss 0.81": what stands in front of the label is of something else
 _MEASURED = lazy_re(r"(?i)(?<![\w./-])(?!(?:epochs?|ep|steps?|iter|it|time|elapsed)\b)[A-Za-z][\w/-]{0,40}[ :=]{1,3}[-+]?\d{1,12}\.\d")
 # what a loop says of itself, of whatever data the numbers beside it are
 OF_LOOP = lazy_re(r"(?i)\btimes?\b|_time|elapsed|duration|\blr\b|learning[ _]rate|/s(?:ec)?$|^(?:best|mem|grad|g_?norm|grad[ _-]?norm)$")
 _EVALS = frozenset(EVAL.values())
+_LONGEST = 2000  # characters of a dict in which its split is looked for (a bound)
 _FRONT = 80  # characters in which a line says what it speaks of
 
 
@@ -43,6 +48,8 @@ def mode_of(body: str) -> str:
     m = _MODE.search(body[:_FRONT])
     if m is not None and body[m.end() : m.end() + 1] not in {"_", "/"}:
         return "eval" if m["saved"] or m["starred"] else EVAL[(m["head"] or m["paren"] or m["pipe"] or m["count"]).lower()]
+    if (m := _KEYED.search(body[:_LONGEST]) if "{" in body[:_FRONT] else None) is not None:
+        return EVAL[m["word"].lower()]
     counted = list(_COUNTED.finditer(body)) if _names_split(body) else []
     if len(counted) == 1 and (word := EVAL.get(counted[0]["word"].lower())) and not _MEASURED.search(body[: counted[0].start()]):
         return word

@@ -206,8 +206,8 @@ class _Scan:
         if where == "global" and "step" in self.found:  # the more specific word wins
             old = self.found["step"]
             fields[old] = fields[old]._replace(role="skip")
-            if fields[old + 1 : old + 2] and fields[old + 1].role == "total":
-                fields[old + 1] = fields[old + 1]._replace(role="skip")
+            if fields[old + 1 : old + 2] and fields[old + 1].role == "total":  # on a bar behind an epoch, that of the epoch
+                fields[old + 1] = fields[old + 1]._replace(role="length" if self.line.bar and "epoch" in self.found else "skip")
         where = "step" if where == "global" else where
         if where != "skip":
             self.found[where] = len(fields)

@@ -75,7 +75,7 @@ class Where(NamedTuple):
 
 
 class Field(NamedTuple):
-    role: str  # metric, step, epoch, it, total, time, rank, skip
+    role: str  # metric, step, epoch, epochs, it, total, length (of an epoch), time, rank, skip
     tag: str
     start: int
     end: int

@@ -122,9 +122,9 @@ def shape_of(line: Line, parts: dict[str, int]) -> Shape:
             out.append(re.escape(literal) + "[^|]*" + bar)
         else:
             out.append(_loose(literal))
-        fixed = f.role == "epochs" or (f.role == "total" and not line.bar)  # a line with another total is news
+        fixed = f.role in {"epochs", "length"} or (f.role == "total" and not line.bar)  # a line with another total is news
         hole = re.escape(text[f.start : f.end]) if fixed else _hole(f, text[f.start : f.end], text[f.end : f.end + 1], line.scaled)
-        if f.role in {"skip", "epochs"}:
+        if f.role in {"skip", "epochs", "length"}:
             out.append(hole)
         else:
             out.append(f"({hole})")

@@ -118,6 +118,11 @@ class Steps:
         self.every = apart if apart > 0 else self.every
         self.step, self.line = step, n
 
+    def tabled(self, step: int | None, n: int, of_epoch: bool) -> None:
+        """A table at line ``n`` says the step; ``of_epoch``: its rows are redrawn until their epoch is over, and count epochs."""
+        self.step, self.line = step, n
+        self.ways |= {"epoch"} if of_epoch and step is not None else set()
+
     def _composed(self, epoch: int, it: int, total: int, held_out: bool) -> int:
         """The step of iteration ``it`` of ``total``. Epochs that go on with another number of batches (another batch size after a resume) go on in
         steps, too; those that fall back are as they were."""

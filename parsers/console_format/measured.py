@@ -162,7 +162,7 @@ class Measured:
 
     def _resolve(self, where: Where, line: Line, parts: dict[str, int], text: str) -> int | None:
         """The step of a line of this ``text``, and what else stands in it of epochs: the heading's number, the remaining time."""
-        step = self.now.resolve(line, parts, where.line)
+        step = self.plans.again(self.now.step, self.now.resolve(line, parts, where.line), line, parts, where.line)
         self.metrics = self.shapes.moved(*self.now.bars.moves(where.place), self.metrics)
         if not line.mode:
             self.headings.trains()
@@ -182,11 +182,11 @@ class Measured:
 
     def _heading(self, n: int, line: Line, parts: dict[str, int], body: str) -> bool:
         """Lines that only say where we are: ``[batch=600/1000]:``, ``Epoch 3/12``, ``STEP: 24/36 -- GLOBAL_STEP: 1000025``."""
-        through = self.now.through or not within_epochs(line)  # "iterations: 20000" alone is a setting
+        through = self.now.through or (self.now.headed and "total" in parts) or not within_epochs(line)  # "iterations: 20000" alone is set
         if {"step", "it"} & parts.keys() and not line.bar and (HEAD.match(body.strip()) or (through and only_place(line))):
-            of_batches = self.now.through and within_epochs(line)  # of an evaluation: the run's own steps have another word
-            if not of_batches:
-                self.now.resolve(line, parts, n)
+            if not (of_batches := self.now.through and within_epochs(line)):  # of an evaluation: the run's own steps have another word
+                self._resolve(Where(n << 20), line, parts, body)
+                self.plans.total(n, line, parts, self.now.way == "composed")
             self.block.opens(n, self.block.mode if of_batches else "")
             return True
         if line.mode and self.now.step is not None and not line.fields and len(body.split()) <= _MOST_WORDS:

@@ -16,6 +16,7 @@ LEAST = 3  # bound: of them that come again; one line, or two, are of anything t
 REACH = 10  # lines within which it comes again: what measures may stand between lines that only look alike
 SOON = 2  # times its length, within which an opening that comes again is what a loader says of each file
 _LONGEST = 1000  # characters
+SAYS = "the log begins again as at its top"
 _WORDS = lazy_re(r"[A-Za-z\u0080-\uffff]{2}")
 _NUMBER = lazy_re(r"\d++")
 _DAY = lazy_re(r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b")
@@ -68,7 +69,7 @@ class Opening:
     def told(self) -> tuple[Where, Event]:
         """The launch, at the first line of its opening."""
         where, body = self._first
-        return where, Event("start", "info", f"the log begins again as at its top: {body.strip()[:200]}")
+        return where, Event("start", "info", f"{SAYS}: {body.strip()[:200]}")
 
 
 def forget(measured: Measured) -> None:

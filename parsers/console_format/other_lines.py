@@ -105,6 +105,8 @@ class Words:
         running = self.tracebacks.pop(rank)
         if (event := running.event()) is not None:
             self.event(running.where, event, step)
+            if step is None and rank is None and running.whole and event.level == "error":
+                self.event(running.where, event._replace(kind="not_begun", level="info"), step)
 
     def close_all(self, step: int | None) -> None:
         self.configured(self.list.end())

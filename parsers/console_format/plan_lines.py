@@ -49,6 +49,7 @@ class Plans:
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
         self._known: dict[str, int] = {}
+        self._told_at: dict[str, int] = {}  # the line that said so last
         self._bar: tuple[int, int, int] | None = None  # line, last position and total of the bar over the training
         self._nameless = (0, 0, 0)  # the same of the last bar without a name
         self._laps = False  # the nameless bar began anew
@@ -62,7 +63,7 @@ class Plans:
 
     def _put(self, key: str, value: int, n: int) -> None:
         if value > 0 and self._known.get(key) != value:
-            self._known[key] = value
+            self._known[key], self._told_at[key] = value, n
             if key == TOTAL:
                 self._rows.config(key, value, at=n)
             else:
@@ -82,7 +83,9 @@ class Plans:
             self._put(EPOCHS if m["what"] == "epochs" else TOTAL, int(m["n"]), n)
 
     def epochs(self, n: int, line: Line) -> None:
-        """``Epoch 3/100``, whatever else the line says."""
+        """``Epoch 3/100``, whatever else the line says; and the length of an epoch on its bar."""
+        if (length := line.value("length")) is not None:
+            self._put(OF_EPOCH, length, n)
         if (value := line.value("epochs")) is not None:
             epoch = line.value("epoch")
             if epoch is not None and epoch <= 1 < self._epoch and not line.mode:  # another training begins, which is as long as it says
@@ -90,6 +93,16 @@ class Plans:
             self._epoch = self._epoch if epoch is None or line.mode else epoch
             self._from_0 = (self._from_0 and self._known.get(EPOCHS, value) in (value, value + 1)) or epoch == 0
             self._put(EPOCHS, value + (self._from_0 and epoch == value), n)  # 0/69 ... 69/69 are seventy
+
+    def again(self, before: int | None, step: int | None, line: Line, parts: dict[str, int], n: int) -> int | None:
+        """The ``step`` of a line. Where it falls back to the first batch of the first epoch, another training begins, as long as lines like it said."""
+        falls = before is not None and step is not None and step < before
+        if falls and not line.mode and parts.get("epoch", 2) <= 1 and parts.get("it", 2) <= 1:
+            told = {key: value for key, value in self._known.items() if self._told_at[key] != n}
+            self._known = {key: value for key, value in self._known.items() if key not in told}
+            for key, value in told.items():
+                self._put(key, value, n)
+        return step
 
     def total(self, n: int, line: Line, parts: dict[str, int], within: bool) -> None:
         """``step 120/500``, a bar; ``within``: this total is that of an epoch."""

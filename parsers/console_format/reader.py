@@ -12,6 +12,7 @@ from parsers.console_format.line_prefix import CLOCKS, Line, Where, prefix, seco
 from parsers.console_format.measured import Measured
 from parsers.console_format.other_lines import Words
 from parsers.console_format.phases import EPOCH_ABOVE
+from parsers.console_format.printed_summary import Summary
 from parsers.console_format.retold_lines import RetoldLines
 from parsers.console_format.rounded_steps import in_full
 from parsers.console_format.split_columns import SplitColumns
@@ -49,8 +50,7 @@ class Reader:
         self.measured = Measured(self.rows, self.words.listing, self._event)
         self.srun, self.zoneless = srun, False
         self.tables, self.columns, self.counters, self.splits = Tables(), Columns(), Counters(), SplitColumns()
-        self.retold = RetoldLines()
-        self.opening = openings.Opening()
+        self.retold, self.summary, self.opening = RetoldLines(), Summary(), openings.Opening()
         self.alive: tuple[Where, Event, int | None] | None = None
         self.latest = (0, "")  # number and text of the last line that is not empty
 
@@ -139,7 +139,7 @@ class Reader:
                 measured.dicts.count = 0
 
     def _history(self, where: Where, body: str) -> bool:
-        """A printed history of the whole training; where its epochs were logged before, it says nothing new."""
+        """A printed history of the whole training, or its last values; where its epochs were logged before, they say nothing new."""
         curves = printed_history.history(body)
         for tag, values in curves.items():
             for i, value in enumerate(values, 1):
@@ -147,7 +147,7 @@ class Reader:
         if curves:
             self.measured.started = True
             self.measured.notes[printed_history.NOTE] = None
-        return bool(curves)
+        return bool(curves) or self.summary.read(body, self.measured)
 
     def _tear(self, line: Line, n: int) -> None:
         """Leaves the number out that ends the text: it may have lost digits, unless it has all that a double is printed with."""
@@ -227,7 +227,7 @@ class Reader:
             self.words.boxed(where.line, found.settings)
         elif found.metrics:
             self.measured.started = True
-            self.measured.now.step, self.measured.now.line = found.step, where.line
+            self.measured.now.tabled(found.step, where.line, of_epoch=found.redrawn)
             key = ("table", found.metrics[0][0], found.step) if found.redrawn else None
             self.measured.put(where, found.step, found.metrics, key)
         return True

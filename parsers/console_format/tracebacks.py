@@ -10,6 +10,7 @@ TRACEBACK = lazy_re(r"Traceback \(most recent call last\)")
 FRAME = lazy_re(r'^\s*File "([^"]+)", line (\d+)(?:, in (\S+))?')
 _LAST = lazy_re(r"^(?:[A-Za-z_][\w.]*\.)?[A-Za-z_]\w*(?:\(\w+\))?(?:: ?.*)?$")
 _RAISED = lazy_re(r"^[\w.]*(?:Error|Exception|Interrupt|Exit|Signal)\b")
+_FIRST = {"<module>", "_run_module_as_main"}  # of a script, and of a module that is run by name; "<string>" is a child's
 _WRAPPED = 3  # lines that a window (PowerShell's) may break one quoted line into
 
 
@@ -21,6 +22,7 @@ class Traceback:
         self.headless = headless  # begins with a frame: the tail of one, or a stack that somebody printed
         self.phase = ""  # the outermost frame that says what the program was doing
         self.handled = handled  # printed as a warning: the program went on
+        self.whole = False  # begins in the program's own first frame: nothing caught it, and the process ended
         self.open = 0  # lines that may still go on with the one above, which has a bracket or a quote open
 
     def feed(self, text: str) -> bool:
@@ -29,6 +31,7 @@ class Traceback:
             return False
         if (m := FRAME.match(text)) is not None:
             self.open = 0
+            self.whole = self.whole or (not self.frame and m[3] in _FIRST and (m[1][:1] != "<" or m[3] != "<module>"))
             self.frame = f"{m[1]}:{m[2]}" + (f" in {m[3]}" if m[3] else "")
             self.handled = self.handled or m[3] == "_bootstrap_inner"  # the first frame of every thread but the main one
             if not self.phase and m[3] and known().phase.search(m[3]):

@@ -13,6 +13,7 @@ Odd about the format: there is none. In `console_format`, `line_numbers` reads a
 - Carriage returns separate updates of progress bars; of updates with the same step the last one counts.
 - A container's runtime, a cluster, a cloud or the journal keeps each line in a record of its own (`envelopes`, `unwrapped`): the line is read as
   ever, and the record's clock counts.
+- The text of a terminal has long lines broken at its width, which are put together (`terminal_width`).
 - Source code that a program printed of itself gives no metrics; nor does a number that the file's end may have cut.
 - Clocks without zone are read as UTC; `parsers.clocks` finds the year or date that a clock leaves out.
 
@@ -29,7 +30,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from parsers.console_format import envelopes, unwrapped
+from parsers.console_format import envelopes, terminal_width, unwrapped
 from parsers.console_format.event_lines import is_code
 from parsers.console_format.feed import ANSI, LOOKED_AT, feed, flush, says_steps
 from parsers.console_format.reader import LABEL, Reader
@@ -158,12 +159,13 @@ def _parsed(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
         yield from unwrapped.parse(path, kind)
         return
     reader: Reader | None = None
-    n = 1  # number of the line that begins here
+    n, columns = 1, 0  # number of the line that begins here; of the terminal that the text was copied from
     for text, ended, gap in _blocks(path):
         if gap:
             yield Gap(f"line {n}", gap)
         if reader is None:
-            reader = Reader(_srun(text))
+            reader, columns = Reader(_srun(text)), terminal_width.width(text)
+        text = terminal_width.joined(text, columns) if columns else text
         n = feed(reader, text, n, ended)
         if reader.rows.full() or reader.measured.size() > FLUSH_ROWS:
             yield from flush(reader)

@@ -24,6 +24,7 @@ from parsers.runs.spans import SAME_STEPS, Span, at_once, joined, shared_steps
 from parsers.tables import ZONES_APART
 
 Attempt = list[Segment]
+_PLACEHOLDER = "hp_metric"  # what Lightning writes beside its hyperparameters, at step 0: no step of a training
 RESTORED = "trainer_state"  # the format whose files keep the history that a launch took over from its checkpoint
 
 
@@ -69,7 +70,7 @@ def _reached(metrics: pa.Table, least: list[int]) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for rows in metrics.select(["name", "step", "attempt"]).to_batches(max_chunksize=arrow.BLOCK):
         code, names = arrow.codes(rows["name"])
-        keep = np.array([not n.startswith("axis/") for n in names])[code] & arrow.present(rows["step"])
+        keep = np.array([not n.startswith("axis/") and not n.endswith(_PLACEHOLDER) for n in names])[code] & arrow.present(rows["step"])
         step, attempt = arrow.values(rows["step"]), arrow.filled(rows["attempt"], -1)
         for i, first in enumerate(least):
             mine = step[keep & (attempt == i) & (step >= first)]

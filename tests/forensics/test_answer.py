@@ -157,3 +157,12 @@ def test_a_run_that_was_stopped_short_of_its_plan_is_not_called_healthy(tmp_path
     assert case.verdict == verdict
     left = "100 of its 400 steps were still to come" if planned else "how far it was to go was not logged"
     assert (left in case.answer) == (verdict == "inconclusive")
+
+
+@pytest.mark.parametrize(("planned", "verdict"), [(20_000, "inconclusive"), (4_000, "healthy")])
+def test_a_log_that_breaks_off_at_its_beginning_is_not_called_healthy(tmp_path: Path, planned: int, verdict: str) -> None:
+    loss = noisy(300, 0.05) * np.linspace(1, 0.2, 300)
+    (tmp_path / "train.log").write_text("".join(f"step {i + 1}/{planned} loss {v:.4f}\n" for i, v in enumerate(loss)))
+    case = pipeline.analyze_run(forensics.read(str(tmp_path)))
+    assert case.verdict == verdict
+    assert ("its log breaks off with 19,700 of 20,000 steps still to come" in case.answer) == (verdict == "inconclusive")

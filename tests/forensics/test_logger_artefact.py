@@ -170,3 +170,16 @@ def test_sums_at_even_distances_are_a_meter_where_the_evaluation_stays(factor: f
     run = run_of({"loss.train": x, **({} if held is None else {"loss.eval": y})}, interval=10)
     assert ("meter" in found(run)) == made
     assert not made or all(f.facts.why == "logger" for f in loss_spike.detect(run))
+
+
+def test_a_file_of_events_that_was_removed_below_its_writer() -> None:
+    gone = {
+        "kind": "curves_lost",
+        "level": "warning",
+        "text": "The events file a/events.out.tfevents.1 has disappeared.",
+        "source": "log.txt",
+    }
+    lines = [gone | {"step": s, "at": s} for s in (70, 71)]
+    f = found(run_of({"loss.train": noisy(200, 0.01)}, events=lines))["file_gone"]
+    assert (f.severity, f.first_step, f.facts.step) == ("info", 70, 70)
+    assert found(run_of({"loss.train": noisy(200, 0.01)}, events=[lines[0] | {"kind": "warning"}])) == {}

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import parsers
+from forensics.run import facts
 from parsers.runs.equal_values import equal_share, same_stretch
 from parsers.tables import Run
 
@@ -370,3 +371,12 @@ def test_what_is_told_once_does_not_say_where_a_launch_begins(tmp_path: Path) ->
     assert [a["steps"][1] for a in run.attempts] == [319, 479]
     launch("version_2", 4, 320)  # one that begins at the beginning is another run
     assert len(parsers.read_all(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(("name", "first"), [("hp_metric", 49), ("eval_loss", 0)])
+def test_what_stands_for_a_metric_before_the_training_is_no_step_of_it(tmp_path: Path, name: str, first: int) -> None:
+    """Lightning's logger writes hp_metric beside its hyperparameters; an evaluation before the first step is one."""
+    lines = [{"step": 0, name: -1.0}, *({"step": i, "loss": loss(i)} for i in range(49, 400, 50))]
+    write(tmp_path, metrics_dot_jsonl="".join(json.dumps(x) + "\n" for x in lines))
+    (run,) = parsers.read_all(tmp_path)
+    assert attempts(run) == [facts.labels(run)[0]] == [[first, 399]]

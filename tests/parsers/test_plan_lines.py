@@ -234,6 +234,7 @@ def test_a_launch_that_follows_in_the_same_log_says_its_length_for_itself(tmp_pa
     tables, _ = read(tmp_path, first + "loading checkpoint weights/last.pth\n" + second)
     plans = [(e["text"], e["at"]) for e in tables["events"] if e["kind"] == "plan"]
     assert plans == [("epochs: 30", 1), ("steps_per_epoch: 9", 1), ("epochs: 30", 9), ("steps_per_epoch: 9", 9)]
-    tables, _ = read(tmp_path, first + "saving checkpoint weights/last.pth\n" + second)
-    plans = [(e["text"], e["at"]) for e in tables["events"] if e["kind"] == "plan"]
-    assert plans == [("epochs: 30", 1), ("steps_per_epoch: 9", 1)], "nothing says that another process began"
+    for begun, again in ((second, [("epochs: 30", 9), ("steps_per_epoch: 9", 9)]), (second[second.index("iter: 4") - 45 :], [])):
+        tables, _ = read(tmp_path, first + "saving checkpoint weights/last.pth\n" + begun)
+        plans = [(e["text"], e["at"]) for e in tables["events"] if e["kind"] == "plan"]
+        assert plans == [("epochs: 30", 1), ("steps_per_epoch: 9", 1), *again], "the first batch of the first epoch says that another began"

@@ -51,6 +51,22 @@ def test_an_epoch_in_the_dict_is_one_of_its_numbers(tmp_path: Path) -> None:
     assert [r["step"] for r in rows if r["tag"] == "loss"] == list(range(1, 9))
 
 
+@pytest.mark.parametrize("of", ["/400", ""])
+def test_an_epoch_of_how_many_in_the_dict_is_its_place(tmp_path: Path, of: str) -> None:
+    """As SlowFast prints it, with the rows of its evaluations; without the number of epochs, the lines are counted."""
+    row = 'json_stats: {{"RAM": "12.4/31.1G", "_type": "{split}_epoch", "epoch": "{n}{of}", "eta": "9:47:18", "top1_acc": {n}.5, "loss": {x:.3f}}}\n'
+    lines = [row.format(split=s, n=n, of=of, x=3 - n / 9) for n in range(1, 6) for s in (["train", "val"] if n % 2 == 0 else ["train"])]
+    (tmp_path / "train.log").write_text("".join(lines))
+    rows = parsers.read(tmp_path).tables["metrics"].to_pylist()
+    losses = [(r["tag"], r["step"]) for r in rows if r["tag"].endswith("loss")]
+    assert sorted(losses) == sorted(
+        [("loss", n) for n in range(1, 6)] + [("val loss", 2), ("val loss", 4)]
+        if of
+        else [(tag, n) for n, (tag, _) in enumerate(losses, 1)]
+    )
+    assert {r["tag"] for r in rows if r["tag"].endswith("loss")} == {"loss", "val loss"}
+
+
 @pytest.mark.parametrize("checked", [True, False])
 def test_few_values_of_several_metrics_are_proof_together(tmp_path: Path, checked: bool) -> None:
     (run,) = parsers.read_all(write(tmp_path, checked=checked))

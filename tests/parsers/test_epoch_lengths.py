@@ -1,0 +1,38 @@
+"""How long an epoch is where that stands apart from what is measured: on a bar beside a global step, above the losses, in the rows of Ultralytics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS
+from tests.parsers.test_plan_lines import read, said
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Epoch 0:   2%|#  | 87/5087 [01:01<58:27,  1.43it/s, v_num=0, loss=1.110, global_step=86.00]\n", {"steps_per_epoch: 5087"}),
+        ("Epoch 1/500\n  Batch 1/218\n    Loss: 0.9\n  Batch 21/218\n    Loss: 0.5\n", {"epochs: 500", "steps_per_epoch: 218"}),
+        ("Epoch 1/500\n  Batch 1\n    Loss: 0.9\n  Batch 21\n    Loss: 0.5\n", {"epochs: 500"}),
+    ],
+)
+def test_the_length_of_an_epoch_that_stands_apart_from_its_losses(tmp_path: Path, text: str, expected: set[str]) -> None:
+    assert said(tmp_path, text) == expected
+
+
+def test_batches_that_stand_above_their_losses_count_on_from_epoch_to_epoch(tmp_path: Path) -> None:
+    batch = "  Batch {i}/218\n    Loss: {x:.4f}\n    Grad norm: 2.5\n"
+    epochs = [f"Epoch {e}/500\n" + "".join(batch.format(i=i, x=1 / e / i) for i in (1, 2, 21, 201)) for e in (1, 2)]
+    tables, notes = read(tmp_path, "".join(epochs))
+    assert [m["step"] for m in tables["metrics"] if m["tag"] == "Loss"] == [1, 2, 21, 201, 219, 220, 239, 419]
+    assert any(COMPOSED_STEPS in note for note in notes)
+
+
+def test_rows_of_ultralytics_count_epochs(tmp_path: Path) -> None:
+    names = "     Epoch   gpu_mem       box       obj       cls    labels  img_size\n"
+    rows = "".join(f"{names}     {e}/199     18.6G    0.17{e}    0.0142   0.01563        55      1600: 100%|█|\n" for e in range(3))
+    tables, notes = read(tmp_path, "Starting training for 200 epochs...\n" + rows)
+    assert [m["step"] for m in tables["metrics"] if m["tag"] == "box"] == [0, 1, 2]
+    assert EPOCH_STEPS in notes
