@@ -37,6 +37,7 @@ from parsers.tables import DOUBTED, Run
 LOST = 0.05
 BY_TURNS = 3  # bound: a gap in the log behind a restart leaps once, another one twice
 NEEDS: list[str] = []
+INPUTS = ["metrics"]
 SMALLEST_EFFECT = "one step logged twice"
 
 
