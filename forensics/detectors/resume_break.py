@@ -6,8 +6,9 @@ What it sees
 How it decides
     Compares the first values of the new attempt with those of the old one at the same steps; where no step was logged twice,
     with the last values before (downwards: with the line through them). A difference of more than five standard errors of the local noise and 1 % is a break:
-    upwards, with the steps it takes to decay, downwards (data seen before), or none. In a log of five to nine values before the restart, as by epoch,
-    the first value behind it has to be half as high again as the highest of the last three.
+    upwards, with the steps it takes to decay, downwards (data seen before), or none. In a log of few values before the restart, as by epoch, whose
+    first fall is most of what they scatter, the first value behind it may be half as high again as the highest of the last three instead: that is a
+    break, too, and with less than ten values the only one.
 
 Cannot tell
     With fewer than five values before the restart, or three after it.
@@ -104,6 +105,8 @@ def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) 
         trend = np.polyfit(s.step[kept], y[kept], 1)
         height = min(max(height, median(y[new][:few] - np.polyval(trend, s.step[new][:few]))), 0.0)
     if equal_again(s, old, new) or abs(height) < max(ERRORS * error_of_median(noise, few), SHARE):
+        if len(kept) < AHEAD and not len(twice):
+            yield from _of_few(run, s, kept, new, attempt)
         return
     level = median(y[kept]) if len(kept) else float(y[old][i][0])
     back = np.flatnonzero(medians.rolling_median(y[new], 5) <= level + 2 * noise)

@@ -10,11 +10,14 @@ from forensics.run import settings
 from forensics.run.robust import median
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.run.usable_values import usable
+from parsers.lazy_regex import lazy_re
 from parsers.loss_names import is_likelihood
+from parsers.name_rules import words
 from parsers.tables import Run
 
 DEFAULT_LABELS = 2  # unit: LABEL_0 and LABEL_1 of transformers' PretrainedConfig
 LEVEL = 15  # statistical: values that a level of the training loss is the median of, which is off by a third of a noise
+_TOKENS = lazy_re(r"\btokens?\b")
 FIFTHS = 5  # a fifth of the evaluations: the word "last" in plain English
 FEW = 3  # bound: evaluations of which the last one is the best, and better than all before; without a trend one of all is once in as many
 
@@ -39,6 +42,11 @@ def improves_after(run: Run, step: int) -> str:
 def shares(x: Floats) -> Floats:
     """Hits as shares, where they were logged as percentages."""
     return x / 100 if np.nanmax(x, initial=0) > 1 else x
+
+
+def of_tokens(s: Series | None) -> bool:
+    """Whether what is counted right are tokens, by the name of the metric: answers out of a vocabulary, not out of a few classes."""
+    return s is not None and _TOKENS.search(words(s.tag)) is not None
 
 
 def level_at(s: Series, step: int, values: int = LEVEL) -> float | None:

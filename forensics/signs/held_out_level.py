@@ -146,6 +146,10 @@ def accuracy_is_one_class(s: Symptoms) -> Sign:
         return cannot_tell(
             "the evaluation accuracy was not logged." if not len(share) else f"only {len(share)} evaluation accuracies were logged."
         )
+    if held.of_tokens(counted := series(s.run, "acc.eval")) and counted is not None:
+        return cannot_tell(
+            f"{counted.tag} counts tokens of a vocabulary, and a model that names one of them whatever it reads is another trouble."
+        )
     if len(loss) < ALIKE:
         train = series(s.run, "loss.train")
         loss = train.value[train.usable] if train is not None else loss

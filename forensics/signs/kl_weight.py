@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from forensics.case import Finding
-from forensics.detectors import divergence, loss_spike, plateau
+from forensics.detectors import divergence, level_shift, loss_spike, plateau
 from forensics.run import settings
 from forensics.run.loss_terms import of_a_loss
 from forensics.run.metrics_in_words import stays_from, together, worded
 from forensics.run.robust import median
 from forensics.run.series import Floats, Series, series
-from forensics.signs.other_objectives import A_WEIGHT, HALF, KL_TERM
+from forensics.signs.other_objectives import A_WEIGHT, HALF, KL_TERM, RECONSTRUCTION
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
 SUBJECT = "other_objectives"  # a part of it
 
 Rise = tuple[Finding[Any], int, int | None, float]  # finding, step before it, step of its peak, height
+SETTLED = 0.2  # of a weight; bound: what terms of single batches say of it scatters, and a weight that is raised at least doubles
 A_TENTH, AT_ONE = 0.1, 3  # of a weight: within it two are the same; bound: three values make a median
 KL_WEIGHT = rf"\b(kl|kld|beta)\b.*\b{A_WEIGHT}\b|\b(w|weight|lambda|beta) (kl|kld)\b|(^|/)(train )?(beta|anneal(ing)?( factor| weight)?)$"
 KL_KEYS = "kl_anneal kl_annealing kl_anneal_steps kl_warmup kl_warmup_steps kl_weight_schedule kl_start beta_anneal beta_start beta_warmup anneal_steps"
@@ -28,6 +30,28 @@ KL_KEYS = "kl_anneal kl_annealing kl_anneal_steps kl_warmup kl_warmup_steps kl_w
 
 def _term(s: Symptoms) -> Series | None:
     return next(iter(of_a_loss(s.run, KL_TERM)), None)
+
+
+def _weight(s: Symptoms) -> Series | None:
+    """The weight of the KL term as it was logged, else as the loss and its two terms tell it: what it adds to the reconstruction, over the term.
+    That is a weight where it is raised and settles; a loss that adds up something else tells none."""
+    logged = next(iter(worded(s.run, KL_WEIGHT)), None)
+    total, kl, rest = series(s.run, "loss.train"), _term(s), next(iter(of_a_loss(s.run, rf"^(?!.*\beval\b).*{RECONSTRUCTION}")), None)
+    if logged is not None or total is None or kl is None or rest is None or rest.tag == total.tag:
+        return logged
+    step, (x, k, r) = together(total, kl, rest)
+    if len(step) < 4 * divergence.FEW or (k <= 0).any():
+        return None
+    told = (x - r) / k
+    early, late = told[: len(told) // 4], told[-len(told) // 4 :]
+    end = median(late)
+    raised, settled = 0 < 2 * median(early) < end, median(np.abs(late - end)) < SETTLED * end
+    if not raised or not settled:
+        return None
+    rows = np.isin(kl.step, step) & kl.usable
+    values = np.full(len(kl), np.nan)
+    values[rows] = told[np.searchsorted(step, kl.step[rows])]
+    return replace(kl, name="other/implied", tag=f"weight of {kl.tag}, as loss and terms tell it,", value=values)
 
 
 def kl_weight_annealed(s: Symptoms) -> Sign:
@@ -45,14 +69,15 @@ def kl_weight_annealed(s: Symptoms) -> Sign:
 
 
 def kl_weight_lifts_loss(s: Symptoms) -> Sign:
-    """The loss drifts or jumps up as the weight of its KL term is raised, once or in cycles: at the later weight it would have risen by less than
+    """The loss drifts, steps or jumps up as the weight of its KL term is raised, once or in cycles: at the later weight it would have risen by less than
     half as much, or had been as high before at that weight."""
-    turned, jumped = s.of(divergence.Facts), s.of(loss_spike.Facts)
+    turned, jumped, stepped = s.of(divergence.Facts), s.of(loss_spike.Facts), [f for f in s.of(level_shift.Facts) if f.facts.up]
     rises: list[Rise] = [(f, f.facts.best_step, None, f.facts.final - f.facts.best) for f in turned]
     rises += [(f, f.facts.start - 1, f.facts.peak, f.facts.height) for f in jumped]
+    rises += [(f, f.facts.step - 1, None, f.facts.size * f.facts.level) for f in stepped]
     if not rises:
         return does_not_arise("the loss neither drifts nor jumps up.")
-    total, weight, kl = series(s.run, "loss.train"), next(iter(worded(s.run, KL_WEIGHT)), None), _term(s)
+    total, weight, kl = series(s.run, "loss.train"), _weight(s), _term(s)
     if weight is None or total is None or (kl is None and not _cycled(rises, total, weight)):
         return cannot_tell("a KL term and its weight were not logged beside the loss.")
     at_one = _cycled(rises, total, weight)
@@ -82,7 +107,7 @@ def kl_weight_holds_loss_up(s: Symptoms) -> Sign:
     still = s.of(plateau.Facts)
     if not still:
         return does_not_arise("the loss falls.")
-    total, weight, kl = series(s.run, "loss.train"), next(iter(worded(s.run, KL_WEIGHT)), None), _term(s)
+    total, weight, kl = series(s.run, "loss.train"), _weight(s), _term(s)
     if weight is None or total is None or kl is None:
         return cannot_tell("a KL term and its weight were not logged beside the loss.")
     step, (x, w, k) = together(total, weight, kl)

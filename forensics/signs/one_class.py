@@ -8,6 +8,8 @@ from forensics.run.metrics_in_words import probability, worded
 from forensics.run.series import Floats, Series, series
 from forensics.signs.held_out_level import ALIKE
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+from parsers import loss_names
+from parsers.name_rules import words
 
 EFFECTS = {"one_class_gets_all": "score.eval"}  # a symptom of its own, for which there is no detector
 ALL, NONE = 0.98, 0.02  # unit: all but one in fifty, and one in fifty: what a model does that hardly ever names another class
@@ -46,6 +48,10 @@ def one_class_gets_all(s: Symptoms) -> Sign:
             return seen(text, where=share.place(s.run, 0), first=_since(share), last=int(share.step[-1]))
         return absent(text)
     found = [p for p in worded(s.run, _FOUND) if p.usable.sum() >= ALIKE]
+    held_out = [
+        p for p in found if loss_names.EVAL.search(words(p.tag))
+    ]  # a mean over an epoch has the first steps, of another model, in it
+    found = held_out or found
     right = next((a for a in (series(s.run, "acc.eval"), series(s.run, "acc.train")) if a is not None and a.usable.sum() >= ALIKE), None)
     if found and right is not None and not any((p.value[p.usable] > 0).any() for p in found) and shares(_late(right)).min() > MOST_ARE:
         text = f"{found[0].tag} is 0 in all {int(found[0].usable.sum())} values, and {right.tag} {_late(right)[-1]:.3g}: no answer is positive."

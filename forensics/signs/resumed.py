@@ -18,12 +18,12 @@ from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_a
 from parsers.tables import Run
 
 AT_ONCE, SOON = 5, 10  # steps, or two logged values: within the ten steps that Adam's momentum remembers (1 / (1 - 0.9))
-OF_USE = 1 - restart.TIME  # share of the time; the detector calls a restart that costs more a grave one
+OF_USE = 1 - restart.LOST  # share of the time; the detector calls a restart that costs more a grave one
 NO_RESTART = "the run was not restarted"
 
 
 def restarted(s: Symptoms) -> Sign:
-    """The run was restarted and did a share of its steps twice that weighs (2 % of the steps or 5 % of the time)."""
+    """The run was restarted and did a share of its steps twice that weighs (5 % of the steps or of the time)."""
     found = s.of(restart.Facts, severity=GRAVE)
     if found:
         redone = sum(f.facts.redone for f in found)

@@ -3,7 +3,8 @@
 The progress bar that the Trainer redraws before and after each such line shows the step exactly (trainer_callback.py,
 ProgressCallback: ``training_bar.write``). Without a bar, ``epoch`` times the steps of an epoch gives it, if the header
 ``***** Running training *****`` says how many examples and how large a batch; ``epoch`` is rounded, so the nearest
-multiple of the logging interval is taken. Otherwise the lines are numbered.
+multiple of the logging interval is taken. Otherwise the lines are numbered; where their epoch goes back to one between the first and the last, the
+training goes on from an earlier state, and the number goes back with it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from parsers.tables import LINES_COUNTED
 
 NOTE = "steps of {'loss': ...} lines: "
 _BUNCH = 3  # bound: lines that say how far apart they were logged
+_BY_TURNS = 3  # bound: a gap in the log behind a restart leaps once, another one twice
 _HALF_DIGIT = 0.005  # unit: of an epoch that is printed with two digits
 
 
@@ -43,6 +45,9 @@ class Dicts:
         self.beside = False  # a bar gave a dict line its step
         self.buffered = False  # dict lines came in bunches, far from the bar that was drawn when they were logged
         self.epochs: dict[int, float] = {}  # place of a line that was counted -> its epoch
+        self.numbers: dict[
+            int, tuple[int, float | None]
+        ] = {}  # place of a line that was counted -> its number; its epoch, None of an evaluation
         self.on_bar: dict[str, str] = {}  # what progress bars show, as it is printed
         self.bar = (-100, 0, 0)  # line, position and total of the training bar (evaluation has shorter ones)
 
@@ -79,6 +84,7 @@ class Dicts:
             return reached, "of the line before that names one"  # Lightning's results of a test, behind a loop's own lines
         self.count += not evaluation
         self.epochs |= {waiting.where.place: epoch} if epoch >= 0 else {}
+        self.numbers[waiting.where.place] = self.count, None if evaluation or epoch < 0 else epoch
         return self.count, LINES_COUNTED
 
     def counted(self, waiting: Waiting, step: int, how: str, rows: list[Row]) -> tuple[int | None, list[Row]]:
@@ -105,7 +111,8 @@ class Dicts:
         that any line says. A log that a shell wrote gets what was printed in bunches, far from the bar. Epochs are rounded to two digits."""
         _, reached, total = self.bar
         if len(self.epochs) < _BUNCH or not 1 < total == reached:
-            return rows
+            again = self._set_back()
+            return [(row[0], again.get(row[0], row[1]) if row[1] is not None else None, *row[2:]) for row in rows] if again else rows
         last = max((value for _, _, tag, value, *_ in rows if tag == "epoch"), default=0.0)
         if last <= 0:
             return rows
@@ -118,6 +125,25 @@ class Dicts:
         notes.pop(NOTE + LINES_COUNTED, None)
         notes[NOTE + "computed from epoch and total of the progress bar, for the lines came in bunches"] = None
         return [(row[0], steps.get(row[0], row[1]), *row[2:]) for row in rows]
+
+    def _set_back(self) -> dict[int, int]:
+        """Place -> number of the counted lines, where an epoch goes back to one above the first: the number goes back to that of the first line of
+        the epoch. Nothing where it leaps back up again and again: processes that write by turns."""
+        found: dict[int, int] = {}
+        way: list[tuple[float, int]] = []  # epochs and numbers, as far as the training is
+        known, leaps = 0.0, 0
+        less = 0  # how much lower the numbers are since the last fall
+        for place, (number, epoch) in self.numbers.items():
+            if epoch is not None:
+                leaps += bool(way) and epoch - way[-1][0] > 1 and epoch <= known
+                if way and way[0][0] < epoch < way[-1][0]:
+                    while len(way) > 1 and way[-2][0] >= epoch:
+                        way.pop()
+                    less = number - way.pop()[1]
+                known = max(known, epoch)
+                way.append((epoch, number - less))
+            found[place] = number - less
+        return found if less and leaps < _BY_TURNS else {}
 
     def drawn(self) -> tuple[int, int, int]:
         """Line, position and total of the training bar beside the dict lines; total 0 where none stood there."""

@@ -208,3 +208,22 @@ def test_the_even_way_up_of_a_cycle_is_no_jump(tmp_path: Path) -> None:
     step = [{"step": i, "loss": x[i], "lr": 0.2 if i < 200 or i >= 400 else 0.01} for i in range(0, 600, 10)]
     assert "lr_schedule" not in kinds(analyzed(tmp_path / "a", triangle))
     assert "lr_schedule" in kinds(analyzed(tmp_path / "b", step))
+
+
+def test_a_stop_between_two_saves_costs_little_and_a_rollback_much(tmp_path: Path) -> None:
+    x = curve(600)
+    for name, back, grave in (("a", 21, False), ("b", 80, True)):
+        rows = [{"step": i, "loss": x[i]} for i in [*range(300), *range(300 - back, 600)]]
+        assert ("restart" in kinds(analyzed(tmp_path / name, rows))) == grave
+
+
+@pytest.mark.parametrize(
+    ("line", "grave"), [("^C KeyboardInterrupt", False), ("RuntimeError: CUDA error: unspecified launch failure", True)]
+)
+def test_a_stop_by_hand_is_no_crash(line: str, grave: bool, tmp_path: Path) -> None:
+    x = curve(600)
+    lines = [f"step {i} loss {x[i]:.5f}" for i in range(300)]
+    again = [f"step {i} loss {x[i]:.5f}" for i in range(220, 600)]
+    (tmp_path / "train.log").write_text("\n".join([*lines, line, "resuming from out/checkpoint-220", *again]) + "\n")
+    case = forensics.analyze(str(tmp_path))
+    assert "restart" in {f.kind for f in case.findings} and ("restart" in kinds(case)) == grave

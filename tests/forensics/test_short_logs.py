@@ -327,6 +327,13 @@ def test_a_restart_in_a_log_by_epoch(first: float, up: bool) -> None:
     assert [f.facts.up for f in resume_break.detect(run)] == ([True] if up else [])
 
 
+@pytest.mark.parametrize(("first", "up"), [(4.4, True), (2.9, False)])
+def test_a_restart_in_a_log_whose_first_fall_is_most_of_its_scatter(first: float, up: bool) -> None:
+    before, after = [5.73, 3.81, 3.16, 2.91, 2.71, 2.57, 2.79, 2.56, 2.61, 2.5, 2.59], [first, 0.5 * first + 1.1, 2.9, 2.7, 2.6, 2.6, 2.5]
+    run = run_of({"loss.train": np.array([*before, *after])}, attempts=[0] * 11 + [1] * 7)
+    assert [f.facts.up for f in resume_break.detect(run)] == ([True] if up else [])
+
+
 @pytest.mark.parametrize(
     ("loss", "grave_ones"),
     [

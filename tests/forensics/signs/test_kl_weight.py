@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from forensics.detectors import divergence, loss_spike, plateau
+from forensics.detectors import divergence, level_shift, loss_spike, plateau
 from forensics.pipeline import judge
 from forensics.signs import kl_weight as K
 from forensics.signs.sign import Symptoms
@@ -95,4 +95,16 @@ def test_cycles_that_an_epoch_logs_once(worse: float, state: str) -> None:
     x = 19 + 15 * np.exp(-t / 6) + 8 * weight + np.where(t > 24, worse, 0)
     run = run_of({"loss.train": x, "other/vae/beta": weight, "other/kl": 3 + 0 * weight})
     found = tuple(divergence.detect(run))
+    assert found and K.kl_weight_lifts_loss(Symptoms(run, found)).state == state
+
+
+@pytest.mark.parametrize(("raised", "state"), [(True, "seen"), (False, "cannot tell")])
+def test_a_weight_that_was_not_logged_is_told_by_the_loss_and_its_terms(raised: bool, state: str) -> None:
+    """What the loss adds to the reconstruction, over the term. Where that stands still the loss steps up for another reason."""
+    t = np.arange(40)
+    weight = np.clip((t + 1) / 15, 0, 1) if raised else np.ones(40)
+    term = 7 - 3 * np.clip(t / 15, 0, 1) if raised else np.full(40, 4.0)
+    rest = 20 + 12 * np.exp(-t / 1.5) + (0 if raised else 2.5 * (t > 10))
+    run = run_of({"loss.train": rest + weight * term, "other/recon": rest + noisy(40, 0.05) - 2, "other/kl": term}, interval=40)
+    found = tuple(f for f in [*level_shift.detect(run), *loss_spike.detect(run)] if not (raised and f.kind == "loss_spike"))
     assert found and K.kl_weight_lifts_loss(Symptoms(run, found)).state == state

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,7 @@ from forensics.signs import loss_below_misses, loss_beside_hits, loss_level
 from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
 from parsers.names import Meaning
 from tests.forensics.curves import run_of
+from tests.forensics.small_runs import analyzed, kinds
 
 N = 60
 HITS = np.linspace(0.1, 0.97, N) ** 0.3
@@ -184,3 +187,19 @@ def test_an_overlap_or_hits_at_chance_say_nothing_of_probabilities() -> None:
         logged = {"loss.train": loss, "loss.eval": loss, "acc.eval": hits - 0.3 * np.exp(-n / 5) * (hits > 0.5)} | others
         sign = loss_beside_hits.loss_of_probabilities(Symptoms(run_of(logged), ()))
         assert sign.state == state, sign.text
+
+
+@pytest.mark.parametrize(("hits", "told"), [("eval_accuracy", True), ("eval_mean_token_accuracy", False)])
+def test_two_losses_tell_no_vocabulary(hits: str, told: bool, tmp_path: Path) -> None:
+    """Tokens that are right are out of a vocabulary: a loss and their share that add up to ln(e + 9) are not those of ten classes."""
+    at = [*range(0, N, 4)]
+    rows: list[dict[str, Any]] = [{"step": i + 1, "loss": float(TWICE[i]) if i else math.log(10)} for i in range(N)]
+    rows += [{"step": i + 1, "eval_loss": float(TWICE[i]), hits: float(HITS[i])} for i in at]
+    assert ("loss_of_probabilities" in kinds(analyzed(tmp_path / "a", rows))) == told
+
+
+@pytest.mark.parametrize(("hits", "told"), [("eval_accuracy", True), ("eval_mean_token_accuracy", False)])
+def test_tokens_of_a_small_set_stand_at_one_share(hits: str, told: bool, tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"step": i, "loss": 3 - i / 40} for i in range(1, 61)]
+    rows += [{"step": i, "eval_loss": 3 - i / 80, hits: 77 / 104} for i in range(10, 61, 10)]
+    assert ("accuracy_is_one_class" in kinds(analyzed(tmp_path / "a", rows))) == told

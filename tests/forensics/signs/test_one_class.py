@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from forensics.pipeline import judge
 from forensics.run.scores import scores
 from forensics.signs.one_class import one_class_gets_all
 from forensics.signs.sign import Symptoms
@@ -37,6 +38,11 @@ SETTLES = np.where(np.arange(N) < 5, MIXED, 0.0)
         ({"other/val/iou_dent": NONE, "other/val/iou_scratch": MIXED}, "absent"),
         ({"other/pred_fg": NONE, "other/gt_fg": MIXED}, "seen"),
         ({"other/recall": NONE, "acc.eval": ALL * 0.97}, "seen"),  # of few positives none is found
+        (
+            {"other/val_recall": NONE, "other/recall": np.r_[0.02, NONE[1:]], "acc.eval": ALL * 0.97},
+            "seen",
+        ),  # of training: a mean with the first steps
+        ({"other/val_recall": MIXED, "other/recall": NONE, "acc.eval": ALL * 0.97}, "cannot tell"),
         ({"other/recall": NONE, "acc.eval": ALL * 0.03}, "cannot tell"),  # nothing is right: another matter
         ({"other/recall": MIXED, "acc.eval": ALL * 0.97}, "cannot tell"),
         ({"other/recall_at_10": NONE, "acc.eval": ALL * 0.97}, "cannot tell"),
@@ -50,3 +56,12 @@ def test_each_state(metrics: dict[str, Any], state: str) -> None:
 def test_the_hits_of_a_class_are_no_score_of_the_model() -> None:
     assert not scores(run_of({"other/val_recall_0": ALL, "other/val_recall_1": NONE}))
     assert [s.tag for s in scores(run_of({"other/val_recall_10": MIXED}))] == ["val_recall_10"]
+
+
+@pytest.mark.parametrize(("recall", "overfits"), [(NONE, False), (MIXED, True)])
+def test_a_constant_answer_is_nothing_learnt_by_heart(recall: Any, overfits: bool) -> None:
+    """However the evaluation loss of it turns up."""
+    t = np.arange(N)
+    held_out = {"loss.eval": 0.13 + 0.03 * np.abs(t - 1) ** 0.5, "acc.eval": ALL * 0.975, "other/val_recall": recall}
+    case = judge(run_of({"loss.train": 6 * np.exp(-t / 2) + 0.3, **held_out}, interval=43))
+    assert any(h.id == "overfitting" for h in case.hypotheses) == overfits

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from forensics.run.series import Floats
-from forensics.signs.saturated_answers import wrong_answers_cost_the_clip
+from forensics.signs.saturated_answers import wrong_answers_cost_beyond_belief, wrong_answers_cost_the_clip
 from forensics.signs.sign import Symptoms
 from tests.forensics.curves import run_of
 
@@ -31,3 +31,18 @@ def test_each_wrong_answer_costs_the_clip(loss: Floats, hits: Floats, state: str
 
 def test_a_loss_alone_cannot_tell() -> None:
     assert wrong_answers_cost_the_clip(Symptoms(run_of({"loss.eval": 8 + HITS}), ())).state == "cannot tell"
+
+
+@pytest.mark.parametrize(
+    ("cost", "hits", "train", "state"),
+    [
+        (99.0, 0.7, 1.1, "seen"),
+        (9.0, 0.7, 1.1, "absent"),  # of a model that is too sure
+        (99.0, 0.1, 1.1, "absent"),  # the answers do not belong to the questions
+        (99.0, 0.7, 30.0, "absent"),  # training cost as much
+    ],
+)
+def test_wrong_answers_among_right_ones_that_cost_beyond_belief(cost: float, hits: float, train: float, state: str) -> None:
+    share = hits + 0.01 * np.arange(6)
+    run = run_of({"loss.train": train - 0.1 * np.arange(6), "loss.eval": cost * (1 - share), "acc.eval": share})
+    assert wrong_answers_cost_beyond_belief(Symptoms(run, ())).state == state

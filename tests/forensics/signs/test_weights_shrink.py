@@ -46,3 +46,10 @@ def test_it_is_a_symptom_of_its_own(norm: Any, harm: bool) -> None:
     case = judge(run_of({"loss.train": STANDS, "param.norm": norm}, interval=50))
     assert any(f.kind == "weights_shrink" and f.severity == "warning" for f in case.findings) == harm
     assert any(h.id == "weight_decay_too_strong" for h in case.hypotheses) == harm
+
+
+@pytest.mark.parametrize(("loss", "accused"), [(STANDS, True), (1.77 + 0.002 * np.sin(T * T), False)], ids=["learnt first", "never learnt"])
+def test_what_never_held_the_weights_is_no_match_for_any_decay(loss: Any, accused: bool) -> None:
+    """Weights that no gradient holds shrink under an ordinary decay, too: that the loss stands from the first has another reason."""
+    case = judge(run_of({"loss.train": loss, "param.norm": SHRINKS}, interval=50))
+    assert any(h.id == "weight_decay_too_strong" for h in case.hypotheses) == accused

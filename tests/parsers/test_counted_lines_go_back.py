@@ -1,0 +1,61 @@
+"""Trainer's lines that are numbered for want of steps: where their epoch goes back, and beside the state that says the step of each epoch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import parsers
+from parsers.tables import Run
+
+
+def said(epochs: list[float], between: dict[int, str] | None = None) -> str:
+    lines = [f"{{'loss': {3 - e / 10:.4g}, 'learning_rate': 1e-05, 'epoch': {e:.4g}}}\n" for e in epochs]
+    return "".join((between or {}).get(i, "") + line for i, line in enumerate(lines))
+
+
+def steps(run: Run, source: str = "train.log") -> list[int]:
+    return [r["step"] for r in run.tables["metrics"].to_pylist() if r["tag"] == "loss" and r["source"] == source]
+
+
+def tenths(first: int, last: int) -> list[float]:
+    return [i / 10 for i in range(first, last + 1)]
+
+
+STOP = "^C KeyboardInterrupt\nresuming from out/checkpoint-200\n"
+
+
+def test_the_number_goes_back_with_the_epoch(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(said([*tenths(1, 24), *tenths(21, 30)], {24: STOP}) + "{'eval_loss': 1.5, 'eval_runtime': 2.0}\n")
+    run = parsers.read(tmp_path)
+    assert steps(run) == [*range(1, 25), *range(21, 31)]
+    assert [a["steps"] for a in run.attempts] == [[1, 24], [21, 30]]
+    assert {r["step"] for r in run.tables["metrics"].to_pylist() if r["tag"] == "eval_loss"} == {30}
+
+
+def test_it_does_not_where_another_training_begins_or_two_write_by_turns(tmp_path: Path) -> None:
+    anew = [*tenths(1, 20), *tenths(1, 20)]
+    turns = [e for i in range(1, 12) for e in (i / 10 + 2, i / 10)]
+    for i, epochs in enumerate((anew, turns)):
+        (tmp_path / str(i)).mkdir()
+        (tmp_path / str(i) / "train.log").write_text(said(epochs))
+        assert steps(parsers.read(tmp_path / str(i))) == [*range(1, len(epochs) + 1)]
+
+
+def state(folder: Path, last: int) -> None:
+    history = [{"loss": 3 - i / 100 + 1e-5, "learning_rate": 1e-5, "epoch": i / 10, "step": 7 * i} for i in range(1, last + 1)]
+    (folder / "trainer_state.json").write_text(json.dumps({"global_step": 7 * last, "log_history": history, "max_steps": 7 * last}))
+
+
+def test_a_state_beside_the_lines_says_the_step_of_each_epoch(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(said([*tenths(1, 24), *tenths(21, 30)], {24: STOP}))
+    state(tmp_path, 30)
+    run = parsers.read(tmp_path)
+    assert steps(run) == [*range(7, 175, 7), *range(147, 211, 7)]
+    assert any("for the epoch" in s.note for s in run.sources)
+
+
+def test_a_state_of_another_training_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(said(tenths(1, 30)))
+    state(tmp_path, 44)
+    assert steps(parsers.read(str(tmp_path / "train.log"))) == [*range(1, 31)]
