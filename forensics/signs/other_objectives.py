@@ -168,6 +168,8 @@ def experts_unbalanced(s: Symptoms) -> Sign:
 def accuracies_reversed(s: Symptoms) -> Sign:
     """The share of pairs in the right order fell from above 0.7 to below 0.3 within a few values; or on held-out data (an AUC is such a share) it
     lies below 0.3 while training goes on: labels of one side are reversed."""
+    if rewards_exactly_zero_loss_ln2(s).state == SEEN:
+        return absent("All rewards are exactly zero: pairs are in no order, right or wrong.")
     sick = nan_from(s.run)
     for score in scores(s.run):
         if sick is not None and score.step[-1] >= sick:  # what a model of NaN answers has no order

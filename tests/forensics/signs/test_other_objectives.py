@@ -208,6 +208,12 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     ),  # of pairs that are the wrong way round
     (O.accuracies_reversed, "cannot tell", {"other/eval_rewards/accuracies": np.array([0.39, 0.25, 0.4, 0.45])}, {}),
     (O.accuracies_reversed, "cannot tell", {"other/eval_rewards/accuracies": np.array([0.2, 0.2, 0.2])}, {}),
+    (
+        O.accuracies_reversed,  # the reference is the policy
+        "absent",
+        {"other/eval_rewards/accuracies": 0 * ONE, "pref.margin": 0 * ONE, "loss.train": np.round(math.log(2) * ONE, 4)},
+        {},
+    ),
     (O.experts_unbalanced, "seen", {"other/busiest/0": 1 - 0.7 * FADES}, {}),
     (O.experts_unbalanced, "absent", {"other/busiest/0": 0.3 * ONE}, {}),
     (O.rewards_exactly_zero_loss_ln2, "seen", {"pref.margin": 0 * ONE, "loss.train": np.round(math.log(2) * ONE, 4)}, {}),
