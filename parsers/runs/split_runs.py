@@ -89,10 +89,8 @@ def _conflict(a: Unit, b: Unit) -> bool:
     one, two = a.files[0], b.files[0]
     if one.path == two.path and one.run != two.run:
         return True
-    if (a.home == b.home and a.format != b.format) or not (both := shared(a, b)):
+    if (a.home == b.home and a.format != b.format) or not shared(a, b):
         return False
-    if _below(a, b) and all(key.startswith("other/") for key in both):
-        return False  # a word of one's own may stand for a share in one file and for per cent of another thing in the other
     if rank_names.of_one_job(one.source.path, two.source.path) or _streams(one, two) or _continued(a, b):
         return False
     if _told_twice(a, b) or (a.home == b.home and _episodes_and_means(a, b)):
@@ -107,12 +105,8 @@ def _episodes_and_means(a: Unit, b: Unit) -> bool:
 
 def _told_twice(a: Unit, b: Unit) -> bool:
     """Is it proven that both tell of one life, with equal values: whatever else lies beside one of them?"""
-    return bool(is_copy(a, b)) or (_below(a, b) and counted_otherwise(a, b))
-
-
-def _below(a: Unit, b: Unit) -> bool:
-    """Does one lie in a folder below the other's, in another format, as a tracker's files beside a console log?"""
-    return a.format != b.format and (inside(a.home, b.home) or inside(b.home, a.home))
+    below = a.format != b.format and (inside(a.home, b.home) or inside(b.home, a.home))
+    return bool(is_copy(a, b)) or (below and counted_otherwise(a, b))
 
 
 def _continued(a: Unit, b: Unit) -> bool:
