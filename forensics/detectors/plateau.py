@@ -12,7 +12,7 @@ How it decides
     or is the same at each evaluation; and when a loss that began as high as guessing fell at once to some level and evaluation
     and training have stood there since, at more than half of the first loss.
     It is for information where a trained model goes on, or where more pairs of answers are in the right order at the end, or a score of held-out
-    data is clear of what knowing nothing gives, or where a log counts epochs and three of four held-out answers are right after the first.
+    data is clear of what knowing nothing gives.
     A loss stands still since the first tenth of the run from which on no tenth lies apart from another by 1 %, nor by more than the noise of
     their medians, at least for the second half, and had learnt nothing as long as the same holds from the first tenth on, for a fifth of the
     run at least; where that noise leaves room for 15 % nothing is said.
@@ -96,22 +96,20 @@ def _stood_still(run: Run) -> Iterator[Finding]:
     parts = np.array_split(rows, TENTHS)
     tenths = np.array([np.median(s.value[part]) for part in parts])
     noise = MARGIN * math.sqrt(2) * error_of_median(noise_by_steps(x), len(x) // TENTHS)
-    room = max(STANDS, noise / max(abs(float(tenths[-1])), 1e-12))
-    if room > ROOM:
-        return
     first, last = float(tenths[0]), float(tenths[-1])
+    before, room = (max(STANDS, noise / max(abs(level), 1e-12)) for level in (first, last))
     still = [k for k in range(TENTHS // 2 + 1) if np.ptp(tenths[k:]) <= room * abs(last)]
-    late = [k for k in range(2, TENTHS) if np.ptp(tenths[:k]) <= room * abs(first) and last <= (1 - ROOM) * first]
-    if still:
+    late = [k for k in range(2, TENTHS) if np.ptp(tenths[:k]) <= before * abs(first)]
+    if room <= ROOM and still:
         row, level = parts[still[0]][0], float(tenths[still[0]])
         title = f"No measurable progress since step {int(s.step[row])}: the loss is {level:.4g} there and {last:.4g} at the end"
         yield _told(run, s, (row, rows[-1]), StoodStill(int(s.step[row]), level, last, room), title)
-    elif late:
+    elif before <= ROOM and late and last <= (1 - ROOM) * first:
         row = parts[late[-1] - 1][-1]
         title = (
             f"The loss learns nothing until step {int(s.step[row])}: it is {first:.4g} there as at the beginning, and {last:.4g} at the end"
         )
-        yield _told(run, s, (rows[0], row), StoodStill(int(s.step[rows[0]]), first, last, room), title)
+        yield _told(run, s, (rows[0], row), StoodStill(int(s.step[rows[0]]), first, last, before), title)
 
 
 def _told(run: Run, s: Series, rows: tuple[int, int], facts: StoodStill, title: str) -> Finding:

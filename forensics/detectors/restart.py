@@ -32,13 +32,13 @@ from forensics.errors import CannotTell
 from forensics.run import endings, fatal_lines, how_it_ended, reach
 from forensics.run.announced_returns import returns
 from forensics.run.failed_launches import failed
-from forensics.run.series import Floats, series
+from forensics.run.series import series
+from parsers.records.by_turns import BY_TURNS, leaps_back
 from parsers.tables import DOUBTED, Run
 
 # of the steps or the time; unit: a twentieth of the run, whatever counts it (docs/case.md). measured: of 18 restarts of runs met blind those that
 # people call clean did 0 to 3.8 % twice (5.3 % of one that was stopped by hand), and those that lost work 7.5 to 24 %
 LOST = 0.05
-BY_TURNS = 3  # bound: a gap in the log behind a restart leaps once, another one twice
 NEEDS: list[str] = []
 INPUTS = ["epoch"]
 SMALLEST_EFFECT = "one step logged twice"
@@ -171,7 +171,7 @@ def _by_epoch(run: Run) -> Iterator[Finding[Facts]]:
         return
     told = np.flatnonzero(np.isfinite(s.value))
     x, step = s.value[told], s.step[told]
-    if (leaps := _leaps_back(x)) >= BY_TURNS:
+    if (leaps := leaps_back(x)) >= BY_TURNS:
         raise CannotTell(f"several processes write into the log by turns: its epoch falls and leaps back up {leaps} times")
     for i in np.flatnonzero(np.diff(x) < 0) + 1:
         if x[i] <= x[0]:
@@ -183,13 +183,6 @@ def _by_epoch(run: Run) -> Iterator[Finding[Facts]]:
         marks = [{"step": int(step[i]), "label": "restart", "kind": "restart"}]
         shown = evidence.window(s, int(step[i]), int(step[i]), *marks, title=s.tag, where=s.place(run, told[i]))
         yield evidence.found(facts, title, (int(step[i - 1]), int(step[i])), severity, shown, key=f"{step[i]}-epoch")
-
-
-def _leaps_back(x: Floats) -> int:
-    """How often the epoch leaps up over those between to where it was before it fell: a training that goes on from an earlier state passes through
-    them, so that two processes write by turns."""
-    known = np.maximum.accumulate(x)[:-1]
-    return int(np.sum((np.diff(x) > 1) & (x[1:] <= known)))
 
 
 def _by_hand(run: Run) -> set[int]:

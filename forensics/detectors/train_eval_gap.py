@@ -6,13 +6,14 @@ What it sees
     have: one alone may rise while the others outweigh it.
 
 How it decides
-    Compares the last evaluation losses with the lowest: it fires when the last (the median of the last three) lies 5 % and
-    three times the noise of neighbouring evaluations above the lowest (or climbs steadily from there: a Kendall's tau of
-    at least 0.7, 2.4 sigma from what chance gives; or, of 50 evaluations and more, the last tenth stands three of its errors above
-    the lowest stretch of as many), which is at least three evaluations back, and the training loss fell meanwhile. The noise is that of the evaluations after the lowest, where they are enough: the steep
-    way down says nothing about it. Where as many held-out answers are right in the end as when the loss was lowest, and it is not
-    half as high again, it is for information: only the certainty of wrong answers grew. So it is, whatever the training loss does, where an evaluation
-    ends 2 % worse than its best and the noise does not explain it (10 % with fewer than five): the best one tells which checkpoint to keep.
+    Compares the last evaluation losses with the lowest: it fires when the last (the median of the last three) lies 5 % and three times
+    the noise of neighbouring evaluations above the lowest (or climbs steadily from there: a Kendall's tau of at least 0.7, 2.4 sigma
+    from what chance gives; or, of 50 evaluations and more, the last tenth stands three of its errors above the lowest stretch of as
+    many), which is at least three evaluations back, and the training loss fell meanwhile. The noise is that of the evaluations after
+    the lowest, where they are enough: the steep way down says nothing about it. Where as many held-out answers are right in the end as
+    when the loss was lowest, and it is not half as high again, it is for information: only the certainty of wrong answers grew. So it
+    is, whatever the training loss does, where an evaluation ends 2 % worse than its best and the noise does not explain it (10 % with
+    fewer than five): the best one tells which checkpoint to keep.
 
 Cannot tell
     With fewer than five evaluations, or where neither an evaluation loss nor a score of held-out data was logged.

@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 
-from forensics.run.evaluations import shares
-from forensics.run.plan import unit
 from forensics.run.robust import error_of_median, median, noise_by_steps, robust_sigma
 from forensics.run.scores import scores
 from forensics.run.series import series
@@ -17,12 +15,11 @@ from parsers.tables import Run
 LEVEL = 3  # bound: values that make a median
 CLEAR, NOISES = 0.05, 3.0  # unit: of a score, one pair of twenty more in the right order; statistical: chance does it once in 700
 RANKED = 0.1  # unit: ten pairs of a hundred more in the right order
-MOST = 0.75  # unit: three of four
 
 
 def learnt_beside_loss(run: Run) -> bool:
-    """Whether pairs of answers, a score or the hits of held-out data tell of what was learnt, where the loss falls by little."""
-    return _ranks_better(run) or _predicts(run) or _known_after_one_epoch(run)
+    """Whether pairs of answers or a score of held-out data tell of what was learnt, where the loss falls by little."""
+    return _ranks_better(run) or _predicts(run)
 
 
 def _ranks_better(run: Run) -> bool:
@@ -45,10 +42,3 @@ def _predicts(run: Run) -> bool:
             if over >= CLEAR and over > NOISES * robust_sigma(late):
                 return True
     return False
-
-
-def _known_after_one_epoch(run: Run) -> bool:
-    """Whether three of four held-out answers are right from the first epoch on, not always the same: what was learnt then no loss of an epoch shows."""
-    a = series(run, "acc.eval")
-    x = shares(a.value[a.usable]) if a is not None else np.zeros(0)
-    return len(x) >= LEVEL and unit(run) == "epoch" and bool(x.min() >= MOST and np.ptp(x) > 0)

@@ -39,7 +39,6 @@ RISING = ("rl.reward", "score.train", "score.eval", "acc.train", "acc.eval")  # 
 ANY_LOSS = "|".join((*LOSSES, "loss.aux"))
 LOST = 0.5  # bound: of what training had gained; rewards and scores go up and down by less while a policy explores
 REWARDS = 5  # bound: the fewest values that a trend is judged by (spikes/trend.py); fewer leave the loss as the better witness
-CURVE = 3  # bound: values that can turn; a loss that is told once, at the end, stands behind another that has a curve
 OBJECTIVE = "|".join((ANY_LOSS, *RISING))
 
 
@@ -57,13 +56,12 @@ def is_policy(run: Run) -> bool:
 
 @once
 def loss_of(run: Run) -> Series:
-    """The loss to look at: the training loss, else (or where only its end is told) the evaluation's, else its perplexity, else the term that
-    stands for a sum that was not logged. Raises CannotTell where there is none of them, and beside a reward: the loss of a policy is a surrogate, whose
+    """The loss to look at: the training loss, else the evaluation's, else its perplexity, else the term that stands for a sum that was
+    not logged. Raises CannotTell where there is none of them, and beside a reward: the loss of a policy is a surrogate, whose
     gradient is right and whose value need not fall (Schulman et al., arXiv 1707.06347)."""
     if is_policy(run):
         raise CannotTell("a reward was logged, and the loss beside one is a surrogate that need not fall")
-    logged = [s for name in LOSSES if (s := series(run, name)) is not None]
-    s = next((s for s in logged if len(surviving(s)) >= CURVE), next(iter(logged), None)) or leading_term(run)
+    s = next((s for name in LOSSES if (s := series(run, name)) is not None), None) or leading_term(run)
     if s is None:
         terms = [p.tag for p in parts(run, "loss.aux")]
         why = f"only terms of a loss were logged ({', '.join(terms[:4])}), none of which stands for the whole"

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 from parsers.console_format.line_prefix import Where
 from parsers.console_format.line_shapes import Row
+from parsers.records.by_turns import BY_TURNS, leaps_back
 from parsers.tables import LINES_COUNTED
 
 NOTE = "steps of {'loss': ...} lines: "
 _BUNCH = 3  # bound: lines that say how far apart they were logged
-_BY_TURNS = 3  # bound: a gap in the log behind a restart leaps once, another one twice
 _HALF_DIGIT = 0.005  # unit: of an epoch that is printed with two digits
 
 
@@ -45,9 +45,7 @@ class Dicts:
         self.beside = False  # a bar gave a dict line its step
         self.buffered = False  # dict lines came in bunches, far from the bar that was drawn when they were logged
         self.epochs: dict[int, float] = {}  # place of a line that was counted -> its epoch
-        self.numbers: dict[
-            int, tuple[int, float | None]
-        ] = {}  # place of a line that was counted -> its number; its epoch, None of an evaluation
+        self.numbers: dict[int, tuple[int, float | None]] = {}  # by place of a counted line: its number; its epoch, None of an evaluation
         self.on_bar: dict[str, str] = {}  # what progress bars show, as it is printed
         self.bar = (-100, 0, 0)  # line, position and total of the training bar (evaluation has shorter ones)
 
@@ -131,19 +129,16 @@ class Dicts:
         the epoch. Nothing where it leaps back up again and again: processes that write by turns."""
         found: dict[int, int] = {}
         way: list[tuple[float, int]] = []  # epochs and numbers, as far as the training is
-        known, leaps = 0.0, 0
         less = 0  # how much lower the numbers are since the last fall
         for place, (number, epoch) in self.numbers.items():
             if epoch is not None:
-                leaps += bool(way) and epoch - way[-1][0] > 1 and epoch <= known
                 if way and way[0][0] < epoch < way[-1][0]:
                     while len(way) > 1 and way[-2][0] >= epoch:
                         way.pop()
                     less = number - way.pop()[1]
-                known = max(known, epoch)
                 way.append((epoch, number - less))
             found[place] = number - less
-        return found if less and leaps < _BY_TURNS else {}
+        return found if less and leaps_back([e for _, e in self.numbers.values() if e is not None]) < BY_TURNS else {}
 
     def drawn(self) -> tuple[int, int, int]:
         """Line, position and total of the training bar beside the dict lines; total 0 where none stood there."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from runs import case, make, only, read, write
 
-from forensics.detectors import dataset_loss, divergence, eval_jump, eval_noise, plateau, train_eval_gap
+from forensics.detectors import dataset_loss, divergence, eval_jump, eval_noise, train_eval_gap
 from forensics.errors import CannotTell
 
 
@@ -281,10 +281,3 @@ def test_of_three_evaluations_a_tenth_is_told(tmp_path: Path) -> None:
         except CannotTell:
             found = []
         assert bool(found) == fires
-
-
-@pytest.mark.parametrize(("hits", "step", "severity"), [(0.9, "epoch", "info"), (0.6, "epoch", "warning"), (0.9, "step", "warning")])
-def test_what_is_known_after_one_epoch_no_loss_of_an_epoch_shows(hits: float, step: str, severity: str, tmp_path: Path) -> None:
-    rows = [{step: i, "loss": 0.494 - 0.0007 * i, "val_acc": hits + 0.002 * math.sin(i)} for i in range(1, 18)]
-    found = list(plateau.detect(read(make(tmp_path, rows))))
-    assert [f.severity for f in found] == [severity]
