@@ -5,7 +5,7 @@ What it sees
 
 How it decides
     ``parsers.runs.attempts`` tells the attempts apart (and where a log names no steps, an epoch that goes back to one between the
-    first and the last); this names each new one, the steps that were done twice, the time between,
+    first and the last); this names each new one, the steps that were done twice (none where the logged epoch goes on), the time between,
     and why the attempt before it ended where a line says so. Work done twice is a warning where all restarts together cost 5 % of the
     steps or of the time; less, as a stop between two saves costs, a stop by hand, for which somebody chose the moment, and a clean
     continuation are only told; and so are trainings in the same file that begin anew, steps that the loop says it undoes itself, and
@@ -29,7 +29,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run import endings, fatal_lines, how_it_ended, reach
+from forensics.run import done_twice, endings, fatal_lines, how_it_ended, reach
 from forensics.run.announced_returns import returns
 from forensics.run.failed_launches import failed
 from forensics.run.series import series
@@ -88,7 +88,7 @@ def detect(run: Run) -> Iterator[Finding]:
     severity, ordered = "warning" if _cost(run) else "info", _by_hand(run)
     for before, after, attempt in zip(run.attempts, run.attempts[1:], told, strict=False):
         begin, end = after["steps"][0], before["steps"][1]
-        redone = max(end - begin + 1, 0)
+        redone = done_twice.steps(run, before, after)
         idle = after["started"] - before["ended"] if after["started"] and before["ended"] else None
         idle = None if idle is not None and idle > DOUBTED else idle
         wait = f", {_duration(idle)} later" if idle and idle > 0 else ""
@@ -196,7 +196,7 @@ def _cost(run: Run) -> bool:
     for before, after in zip(run.attempts, run.attempts[1:], strict=False):
         if before["index"] in ordered:
             continue
-        again, done = max(before["steps"][1] - after["steps"][0] + 1, 0), before["steps"][1] - before["steps"][0] + 1
+        again, done = done_twice.steps(run, before, after), before["steps"][1] - before["steps"][0] + 1
         redone += again
         if before["started"] and before["ended"]:
             seconds += (before["ended"] - before["started"]) * again / done

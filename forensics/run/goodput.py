@@ -7,11 +7,12 @@ M seconds between interruptions, saving every sqrt(2 C M) seconds loses least.
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from forensics.run import endings, how_it_ended, pace, settings
+from forensics.run import done_twice, endings, how_it_ended, pace, settings
 from forensics.run.robust import median, robust_sigma
 from forensics.run.series import series
 from parsers import arrow
@@ -27,13 +28,14 @@ def measure(run: Run) -> dict[str, Any]:
     """The keys of ``run.goodput`` in docs/case.md; what the log does not tell is None. Times in seconds."""
     spans = [a["steps"] for a in run.attempts]
     done = sum(b - a + 1 for a, b in spans)
-    lost = sum(max(b[1] - a[0] + 1, 0) for b, a in zip(spans, spans[1:], strict=False))
+    twice = [done_twice.steps(run, before, after) for before, after in pairwise(run.attempts)]
+    lost = sum(twice)
     interruptions = max(len(spans) - 1, 0) + (how_it_ended.status(run) in ENDED_BADLY)
     doubted = pace.is_doubted(run)
     clocked = [a for a in run.attempts if a["started"] is not None and a["ended"] is not None and not doubted]
     running = sum(a["ended"] - a["started"] for a in clocked) if len(clocked) == len(spans) and spans else None
     down = sum(max(b["started"] - a["ended"], 0) for a, b in zip(clocked, clocked[1:], strict=False)) if running else None
-    kept = [max(1 - max(e[1] - n[0] + 1, 0) / max(e[1] - e[0] + 1, 1), 0) for e, n in zip(spans, spans[1:], strict=False)] + [1.0]
+    kept = [max(1 - n / max(b - a + 1, 1), 0) for (a, b), n in zip(spans, twice, strict=False)] + [1.0]
     useful = sum(k * (a["ended"] - a["started"]) for k, a in zip(kept, clocked, strict=True)) if running else None
     between = running / interruptions if running and interruptions else None
     a_step = running / done if running and done else None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from forensics.case import utc
-from forensics.run import endings, fatal_lines, proper_end, reach, silence
+from forensics.run import done_twice, endings, fatal_lines, proper_end, reach, silence
 from forensics.run.endings import Event
 from forensics.run.once import once
 from forensics.run.plan import planned_steps, unit
@@ -158,8 +158,8 @@ def attempts(run: Run) -> list[dict[str, Any]]:
         told, following = _died(run, i), run.attempts[i + 1 : i + 2]
         why = f"{WORDS[told.kind]}: {told.says[:160].rstrip('. ')}" if told is not None else ""
         if following:
-            begin, end = following[0]["steps"][0], attempt["steps"][1]
-            redone = f", {end - begin + 1} steps are done twice" if begin <= end else ""
+            begin, twice = following[0]["steps"][0], done_twice.steps(run, attempt, following[0])
+            redone = f", {twice} steps are done twice" if twice else ""
             why = f"{why or 'no reason is logged'}; the next attempt begins at step {begin}{redone}"
         elif not why:
             e = _alive(run)

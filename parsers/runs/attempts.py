@@ -8,6 +8,7 @@ same time (or, without clocks, the same steps) are the same attempt. Which attem
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from parsers.runs.equal_values import same_stretch
 from parsers.runs.homes import series_name
 from parsers.runs.rows_of_attempts import by_ids, dealt, fill
 from parsers.runs.segments import TRAINED, Segment, segments
-from parsers.runs.spans import SAME_STEPS, Span, at_once, joined, shared_steps
+from parsers.runs.spans import SAME_STEPS, Span, at_once, goes_on, joined, shared_steps
 from parsers.tables import ZONES_APART
 
 Attempt = list[Segment]
@@ -120,11 +121,17 @@ def _attempts(cut: list[Segment], formats: dict[str, str]) -> list[Attempt]:
 
 
 def _through_several(source: str, cut: list[Segment]) -> bool:
-    """Does a file in one piece go on through several launches that another one tells, by the clocks of both? Its rows are dealt out."""
+    """Does a file in one piece go on through several launches that another one tells, by the clocks of both, or by its steps where the
+    other has no clock? Its rows are dealt out."""
     mine = _of(cut, source)
     if len(mine) > 1 or not mine[0].span.times:
         return False
-    return max(Counter(s.source for s in cut if at_once(s.span, mine[0].span)).values()) > 1
+    whole = mine[0].span
+    if max(Counter(s.source for s in cut if at_once(s.span, whole)).values()) > 1:
+        return True
+    others = [[s.span for s in _of(cut, other)] for other in {s.source for s in cut if not s.span.times}]
+    within = (spans for spans in others if len(spans) > 1 and all(shared_steps(s, whole) > SAME_STEPS for s in spans))
+    return any(all(goes_on(a, b) for a, b in pairwise(spans)) for spans in within)
 
 
 def _one_life(attempt: Attempt, s: Segment) -> bool:

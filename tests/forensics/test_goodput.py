@@ -77,3 +77,14 @@ def test_how_many_processes_trained_is_told_or_left_open(tmp_path: Path) -> None
     (folder / "config.json").write_text(json.dumps({"max_steps": 400, "world_size": 16}))
     found = goodput.measure(read(folder))
     assert found["processes"] == 16
+
+
+@pytest.mark.parametrize(("epoch", "lost"), [(6, 0), (1, 157)])
+def test_steps_of_a_later_epoch_are_done_once(tmp_path: Path, epoch: int, lost: int) -> None:
+    """A loop that works out its step from the batches of an epoch (30, then 4 of larger ones) repeats nothing where its epoch goes on."""
+    rows = [{"step": s, "epoch": (s - 1) // 30, "loss": 2 - s / 200, "time": START + s} for s in range(1, 181)]
+    rows += [{"step": s, "epoch": epoch + s // 4 - 6, "loss": 1 - s / 200, "time": START + 300 + s} for s in range(24, 49)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    run = read(tmp_path)
+    assert [a["steps"] for a in run.attempts] == [[1, 180], [24, 48]]
+    assert goodput.measure(run)["steps_lost"] == lost

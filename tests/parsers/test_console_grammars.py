@@ -447,6 +447,8 @@ def test_norms_as_a_formula_has_them(text: str, metrics: dict[str, float]) -> No
         ),  # the words in the bracket speak of the number in it
         ("step 40 loss 0.8 psum (all ranks) 20.5", {"loss": 0.8}),
         ("step 40 loss: 0.8 grad norm (L2 of all): 20.5", {"loss": 0.8, "grad norm (L2 of all)": 20.5}),
+        ("skipping batch: non-finite loss (epoch 3, step 40), acc 0.5", {"acc": 0.5}),
+        ("step 40 loss (smoothed) 0.5", {"loss (smoothed)": 0.5}),
         ("step 40 gnorm local 1.5 reduced 0.5", {"gnorm local": 1.5, "gnorm reduced": 0.5}),
         ("step 40 grad_norm before 1.5 after 0.5", {"grad_norm before": 1.5, "grad_norm after": 0.5}),
         ("step 40 gnorm local 1.5 took 0.5", {"gnorm local": 1.5}),  # another thing

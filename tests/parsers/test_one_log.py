@@ -104,6 +104,19 @@ def printed(steps: range, seed: int) -> str:
     return "37780 parameters\n" + "".join(f"epoch {s // 20:2} step {s} val_rmse {loss(s, seed):.3f}\n" for s in steps)
 
 
+@pytest.mark.parametrize(("first", "lost"), [(500, 0), (400, 10)])
+def test_a_log_without_clocks_tells_the_launches_of_a_file_that_goes_on(tmp_path: Path, first: int, lost: int) -> None:
+    """A clean resume whose measurements go on in one file is no work done twice; work that the log shows twice is."""
+    rows = [{"iter": s, "loss": loss(s), "time": START + s} for s in range(0, 1000, 10)]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    printed = ["".join(f"iter {s}: loss {loss(s)}, time 20.1ms\n" for s in steps) for steps in (range(0, 500, 10), range(first, 1000, 10))]
+    (tmp_path / "train.log").write_text(f"Resuming training from ckpt.pt (iter {first}, best val loss 2.14)\n".join(printed))
+    (run,) = parsers.read_all(tmp_path)
+    (a, b), found = attempts(run), run.tables["metrics"].to_pylist()
+    assert (max(a[1] - b[0] + 10, 0) // 10, b[1]) == (lost, 990)
+    assert {r["attempt"] for r in found if r["source"] == "metrics.jsonl" and r["step"] > 500} == {1}
+
+
 def test_runs_of_a_tracker_that_one_log_tells_one_behind_the_other(tmp_path: Path) -> None:
     steps = range(20, 200, 20)
     for n, seed in enumerate((1, 2, 3)):
