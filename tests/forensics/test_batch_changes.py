@@ -15,7 +15,7 @@ from forensics.batches.batch_changes import batch_change
 from forensics.case import Finding
 from forensics.detectors import config_change, resume_break
 from forensics.errors import CannotTell
-from forensics.signs.changed_settings import batch_size_differs, behaves_differently_after_change
+from forensics.signs.changed_settings import batch_size_differs, behaves_differently_after_change, other_settings_differ
 from forensics.signs.sign import Symptoms
 from forensics.spikes.excursions import Floats
 from parsers.tables import Run
@@ -184,3 +184,20 @@ def test_what_a_larger_batch_brings_is_no_harm(before: Any, after: Any, state: s
     change = evidence.found(facts, "Batch size changed", (60, 60), "warning", evidence.text("batch", ["64"]))
     s = Symptoms(run, (change, *resume_break.detect(run)))
     assert behaves_differently_after_change(s).state == state
+
+
+def test_processes_that_go_with_another_batch_are_no_other_setting(tmp_path: Path) -> None:
+    """What shares the batch out is the batch; the rate is a setting of its own."""
+    lines = "step={n} loss={loss:.4f} grad_norm={norm:.4f}\n"
+    for rate, state in ((0.003, "absent"), (0.001, "seen")):
+        text = ""
+        for size, start, lr, norm in ((4, 0, 0.003, 0.7), (2, 200, rate, 1.0)):
+            text += f"world_size={size} global_batch={8 * size} lr={lr} start_step={start}\n"
+            text += "".join(
+                lines.format(n=n, loss=2 - n / 500 + n % 3 / 100, norm=norm + n % 5 / 100) for n in range(start + 5, start + 205, 5)
+            )
+        (tmp_path / "train.log").write_text(text)
+        run = forensics.read(str(tmp_path))
+        s = Symptoms(run, tuple(config_change.detect(run)))
+        assert other_settings_differ(s).state == state
+        assert batch_size_differs(s).state == behaves_differently_after_change(s).state == "seen"
