@@ -201,3 +201,15 @@ def test_processes_that_go_with_another_batch_are_no_other_setting(tmp_path: Pat
         s = Symptoms(run, tuple(config_change.detect(run)))
         assert other_settings_differ(s).state == state
         assert batch_size_differs(s).state == behaves_differently_after_change(s).state == "seen"
+
+
+@pytest.mark.parametrize(
+    ("after", "digits", "steps"),
+    [(1 / 750, 2, 750), (1 / 94, 4, 94), (1 / 47, 2, None), (1 / 55, 2, None)],  # fewer samples a step; the same; data that grew
+)
+def test_the_share_of_an_epoch_that_a_step_takes(after: float, digits: int, steps: int | None) -> None:
+    step = np.arange(25, 925, 25)
+    epoch = np.round(np.where(step <= 450, step / 47, 450 / 47 + (step - 450) * after), digits)
+    found = batch_change(run_of({"epoch": epoch}, steps=step.tolist()))
+    assert (found is None) == (steps is None)
+    assert found is None or (found.before == 47 and abs(found.after - (steps or 0)) < 0.05 * (steps or 0) and found.of_epoch)
