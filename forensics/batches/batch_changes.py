@@ -52,7 +52,7 @@ def batch_change(run: Run) -> BatchChange | None:
     for step, size in _counted(run):
         if found := _lasting(step, size):
             return found
-    return _by_epochs(run)
+    return _by_epochs(run) or _by_shares(run)
 
 
 def _counted(run: Run) -> Iterator[tuple[NDArray[np.int64], Floats]]:
@@ -123,3 +123,23 @@ def _by_epochs(run: Run) -> BatchChange | None:
     if min(i, len(ends_short) - i) < EPOCHS or max(before, after) < FACTOR * min(before, after):
         return None
     return BatchChange(int(step[rows[i]]), before, after, of_epoch=True)
+
+
+def _by_shares(run: Run) -> BatchChange | None:
+    """The same, where rows tell which share of an epoch is over: how much of it a step takes, on one level and from a row on on another one."""
+    s = series(run, "epoch")
+    if s is None or s.usable.sum() < 2 * STAYS:
+        return None
+    step, epoch = s.step[s.usable], s.value[s.usable]
+    apart, more = np.diff(step), np.diff(epoch)
+    goes_on = (apart > 0) & (more > 0)
+    if (epoch == np.floor(epoch)).all() or goes_on.mean() < GOES_ON:
+        return None
+    taken, since = more[goes_on] / apart[goes_on], step[1:][goes_on]
+    i = int(np.argmax(np.abs(np.diff(np.log(taken))))) + 1  # where it moves most
+    before, after = taken[:i], taken[i:]
+    falls = float(before.min() / after.max()), float(after.min() / before.max())
+    if min(len(before), len(after)) < STAYS or max(falls) < FACTOR:
+        return None
+    lengths = [float(round(1 / x.mean())) for x in (before, after)]
+    return BatchChange(int(since[i]), lengths[0], lengths[1], of_epoch=True)

@@ -32,6 +32,11 @@ def only_split(run: Run, old: dict[str, str], new: dict[str, str]) -> tuple[int,
     return (int(total), {before[k][0] for k in changed}) if changed and total else None
 
 
+def shares_out(key: str) -> bool:
+    """Does a setting say how the samples of a step are shared out, or how many they are?"""
+    return re.split(r"[./]", key)[-1].lower().replace("-", "_") in _KINDS
+
+
 def _numbers(config: dict[str, str]) -> dict[str, tuple[str, float]]:
     """(key, value) of the first setting of each kind."""
     found: dict[str, tuple[str, float]] = {}

@@ -5,8 +5,9 @@ What it sees
 
 How it decides
     Of several layers the worst is looked at. Softmax is saturated once logits reach the hundreds. It fires when the median of the last tenth of the logged maximum
-    exceeds 100 and is at least three times the first values; or when the attention entropy falls below a tenth of its first value. Or
-    when an untrained model (its first loss is that of a guess) begins above 100 and stays there; a trained one may be sound with such logits.
+    exceeds 100 and is at least three times the first values; or when the attention entropy falls below a tenth of its first value. Where
+    both were logged, half of either is enough together: logits above 50 that began at a third of that, and an entropy below a quarter of its first value.
+    Or when an untrained model (its first loss is that of a guess) begins above 100 and stays there; a trained one may be sound with such logits.
 
 Cannot tell
     Where neither was logged, which is usual.
@@ -33,6 +34,8 @@ from parsers.tables import Run
 NEEDS = ["attn.max_logit|attn.entropy"]
 HUGE = 100.0  # paper: Dehghani et al. (arXiv:2302.05442, ViT-22B) saw softmax saturate and training fail where logits pass the hundreds
 GROWTH, COLLAPSE = 3.0, 0.1  # not critical: neither moves a run between 0.7 and 1.4; a model that begins there did not run away
+TOGETHER = 50.0  # paper: Gemma 2 (arXiv:2408.00118) caps its attention logits there; measured: six sound runs come to 16 at most
+QUARTER = 0.25  # bound: of the first entropy; attention that still weighs several places keeps more
 LEAST = 8  # bound: five values make the first level, three the last, and no value is in both
 
 
@@ -71,6 +74,10 @@ def smallest_effect(run: Run) -> str:
 
 
 def detect(run: Run) -> Iterator[Finding]:
+    found = _together(run)
+    if found is not None:
+        yield found
+        return
     for name, grows in (("attn.max_logit", True), ("attn.entropy", False)):
         s = worst(run, name)
         if s is None:
@@ -96,6 +103,21 @@ def detect(run: Run) -> Iterator[Finding]:
         title = f"{title} by step {s.step[-1]}"
         yield evidence.on_rows(s, (onset, len(s) - 1), facts, title, "warning", shown)
         return
+
+
+def _together(run: Run) -> Finding | None:
+    """Logits that grow and an entropy that falls, each by less than would tell alone."""
+    logits, entropy = (worst(run, name) for name in ("attn.max_logit", "attn.entropy"))
+    if logits is None or entropy is None:
+        return None
+    x, h = _values(logits, True), _values(entropy, False)
+    first, last, began, ended = float(x[0]), _levels(x)[1], float(h[0]), _levels(h)[1]
+    if not 0 < first <= last / GROWTH or not TOGETHER <= last < HUGE or not 0 <= ended <= QUARTER * began:
+        return None
+    onset = int(np.flatnonzero(x >= TOGETHER)[0])
+    shown = evidence.window(logits, int(logits.step[0]), int(logits.step[-1]), title=logits.tag, where=logits.place(run, onset), margin=0)
+    title = f"Largest attention logit grows from {first:.3g} to {last:.3g}, and the attention entropy falls from {began:.3g} to {ended:.3g}"
+    return evidence.on_rows(logits, (onset, len(logits) - 1), Facts(first, last, int(logits.step[onset])), title, "warning", shown)
 
 
 def _values(s: Series, grows: bool) -> Floats:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from forensics.batches.split import shares_out
 from forensics.case import Finding
 from forensics.detectors import config_change, divergence, eval_jump, level_shift, loss_spike, lr_schedule, resume_break, throughput
 from forensics.errors import CannotTell
@@ -82,8 +83,14 @@ def batch_change_in_config_and_log(s: Symptoms) -> Sign:
 
 
 def other_settings_differ(s: Symptoms) -> Sign:
-    """Settings differ between two launches, other than the batch size and whether the optimizer's state is loaded."""
-    return _between_launches(s, lambda key: "batch" not in key.lower() and not OF_OPTIMIZER_STATE.fullmatch(key), "but for the batch size")
+    """Settings differ between two launches, other than the batch size, the processes that it goes with, and whether the optimizer's state is loaded."""
+    resized = bool(batch_changes(s))
+
+    def another(key: str) -> bool:
+        of_batch = "batch" in key.lower() or (resized and shares_out(key))
+        return not of_batch and not OF_OPTIMIZER_STATE.fullmatch(key)
+
+    return _between_launches(s, another, "but for the batch size")
 
 
 def rate_setting_differs(s: Symptoms) -> Sign:

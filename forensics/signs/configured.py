@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 
+from forensics.checkpoints.first_norm import first_norm
 from forensics.detectors import peak_rate
 from forensics.errors import CannotTell
 from forensics.run import initial_weights, settings
@@ -93,11 +94,18 @@ def inputs_left_raw(s: Symptoms) -> Sign:
 
 
 def init_std_large(s: Symptoms) -> Sign:
-    """The configured std of the initial weights is more than twice sqrt(1 / (3 width)), which keeps the variance of layers, and above the 0.02 of GPT-2."""
+    """The configured std of the initial weights is more than twice sqrt(1 / (3 width)), which keeps the variance of layers, and above the 0.02 of GPT-2;
+    or the first logged norm of the weights is larger than usual weights of their shapes have, and training does not make it larger."""
     try:
         init = initial_weights.configured(s.run)
     except CannotTell as e:
-        return cannot_tell(f"{e}.")
+        began = first_norm(s.run)
+        if began is None or began.norm <= began.most:
+            return cannot_tell(f"{e}.")
+        return seen(
+            f"The first logged norm of the weights is {began.norm:.4g}; usual ones of these shapes have {began.most:.4g} at most.",
+            where=began.where,
+        )
     text = f"Config sets an init std of {init.std:g}, and {init.usual:.3g} keeps the variance of layers: sqrt(1 / (3 width))."
     return seen(text, where=init.where) if init.large else absent(text, where=init.where)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
+from forensics.detectors import plateau, warmup
 from forensics.run import settings
 from forensics.run.evaluations import outcomes
 from forensics.run.inputs import is_policy
 from forensics.run.plan import planned_steps
-from forensics.run.usable_values import first_level, metric, usable
+from forensics.run.series import series
+from forensics.run.usable_values import first_level, last_level, metric, usable
 from forensics.run.usual_rate import family
 from forensics.signs import configured, learning_rate, loss_level
 from forensics.signs.loss_shape import loss_diverged
@@ -18,7 +20,8 @@ from parsers.loss_names import is_likelihood
 
 EFFECTS = {"setting_holds_loss_up": "config"}  # a symptom of its own, for which there is no detector
 SUBJECT = "configured"
-HALF = 0.5  # bound: of the first loss, below which loss_fell_little is not seen; of the planned steps
+HALF = 0.5  # bound: of the first loss, below which loss_fell_little is not seen; of the planned steps; of the first gradient
+FREQUENCIES = 0.75  # bound: of the first loss; the entropy of single tokens is about 7.6 of the 10.8 nats of a guess among 50,257 (GPT-2's)
 _TREES = lazy_re(
     r"(?i)(^|[./])(num_leaves|max_leaves|max_depth|min_child_weight|min_data_in_leaf|min_child_samples|min_samples_leaf|n_estimators)$"
 )
@@ -27,10 +30,11 @@ _TREES = lazy_re(
 def smoothing_costs_half(s: Symptoms) -> Sign:
     """The entropy of the smoothed targets, which no model gets below, is more than half of the first loss (arXiv 1512.00567, section 7)."""
     told, share = settings.setting(s.run, "label_smoothing"), settings.number(s.run, "label_smoothing")
-    loss, (_, x) = metric(s.run), usable(s.run)
+    loss, (_, x), held_out = metric(s.run), usable(s.run), series(s.run, "loss.eval")
     if told is None or share is None:
         return cannot_tell("config does not mention label smoothing.")
-    if loss is None or not len(x) or not is_likelihood(loss.tag) or not 0 <= share < 1:
+    named = any(m is not None and is_likelihood(m.tag) for m in (loss, held_out))  # an "objective" beside a "held-out nll" is one, too
+    if not len(x) or not named or not 0 <= share < 1:
         return cannot_tell("no cross entropy was logged, whose lowest value smoothing could lift.")
     first = first_level(x)
     known = outcomes(s.run)
@@ -62,6 +66,21 @@ def rounds_cannot_reach(s: Symptoms) -> Sign:
     return seen(text, where=told.where) if reached < HALF else absent(text, where=told.where)
 
 
+def high_rate_learns_frequencies_alone(s: Symptoms) -> Sign:
+    """A rate of Adam's three times the usual or more that no warmup leads up to, in a model with attention whose loss falls by less than a quarter, and
+    whose gradient falls by half: it comes to how frequent each token is, and no further."""
+    high = next((x for x in (learning_rate.rate_above_usual(s), learning_rate.rate_far_above_usual(s)) if x.state == SEEN), None)
+    (_, loss), (_, norm) = usable(s.run), usable(s.run, "grad.norm")
+    if family(s.run) != "adam" or high is None or not s.of(warmup.Facts):
+        return does_not_arise("no rate of Adam's is three times the usual and without a warmup in a model with attention.")
+    if min(len(loss), len(norm)) < plateau.LEAST_VALUES:
+        return cannot_tell("the loss or the norm of its gradient was not logged often enough.")
+    first, last, norms = first_level(loss), last_level(loss), (float(norm[0]), last_level(norm))
+    text = f"{high.text.rstrip('.')} and has no warmup; the loss goes from {first:.4g} to {last:.4g}, the gradient norm from {norms[0]:.3g} to {norms[1]:.3g}."
+    stuck = first > 0 and last > FREQUENCIES * first and norms[1] < HALF * norms[0]
+    return seen(text, s.of(warmup.Facts), where=high.where) if stuck else absent(text, where=high.where)
+
+
 def setting_holds_loss_up(s: Symptoms) -> Sign:
     """The loss falls by less than half, and a setting leaves it no more: smoothing, decay, epsilon, a rate far from any usual, too few rounds."""
     if is_policy(s.run):
@@ -76,7 +95,7 @@ def setting_holds_loss_up(s: Symptoms) -> Sign:
         return absent(fell.text) if fell.state == ABSENT else fell
     looked = [smoothing_costs_half(s), rounds_cannot_reach(s), configured.weight_decay_strong(s), configured.epsilon_large(s)]
     if family(s.run) == "adam":  # what SGD bears hangs on the scale of the loss, and on clipping
-        looked += [learning_rate.rate_far_above_usual(s), learning_rate.rate_far_below_usual(s)]
+        looked += [high_rate_learns_frequencies_alone(s), learning_rate.rate_far_above_usual(s), learning_rate.rate_far_below_usual(s)]
     told = next((x for x in looked if x.state == SEEN), None)
     if told is None:
         return absent("No setting that was read holds the loss up.")

@@ -21,6 +21,7 @@ SUBJECT = "loss_shape"  # the other half of it
 EFFECTS = {"likelihood_below_zero": "loss.train"}  # a symptom of its own, for which there is no detector
 _DISCRETE = lazy_re(r"\b(ctc|ce|xent|bce|cross entropy|cross_entropy|logloss|log loss|softmax)\b")
 FIRST = 3  # until this step a loss is that of the initialization: Adam has moved a weight by three times the rate at most
+OF_INPUTS = 1e5  # bound: weights of std 1 multiply by the root of half the width; six plain layers of width 64 make 3e4 of 1
 FEW = 3  # logged intervals between a jump and the zeros that follow it: within one window of three values it is one event
 
 
@@ -109,6 +110,18 @@ def loss_starts_above_chance(s: Symptoms) -> Sign:
     if known := first_evaluations.knows_another(s.run, first, int(usable(s.run, "loss.train")[0][0]), guess):
         return does_not_arise(f"{known}.")
     return absent(f"The first loss is {first:.4g}; guessing costs {guess:.4g}.")
+
+
+def loss_starts_beyond_any_weights(s: Symptoms) -> Sign:
+    """The first loss, of nats, is above a hundred thousand: weights alone make no such logits of inputs near one."""
+    found = s.of(initial_loss.Facts)
+    if not found:
+        return does_not_arise("the first loss does not lie far above what guessing costs.")
+    first = found[0].facts.first
+    if first > OF_INPUTS:
+        text = f"The first loss of {first:.4g} takes logits that large: weights alone do not make them of inputs near one."
+        return seen(text, found, first=found[0].first_step, last=found[0].facts.falls_by)
+    return absent(f"The first loss of {first:.4g} is no more than weights can make of inputs near one.", found)
 
 
 def likelihood_below_zero(s: Symptoms) -> Sign:

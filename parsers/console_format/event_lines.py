@@ -21,6 +21,9 @@ from parsers.lazy_regex import lazy_re
 
 MAX_TEXT = 600
 _SHORTEST_HINT = 3  # letters: shorter ones are in nearly every line
+_COMPLAINS = lazy_re(r"(?i)[\w./-]{1,60}: (?:fatal |internal )?error[:,] ")  # "queue.pl: Error, ...": what it measured is quoted
+# TensorFlow's own lines; Caffe's losses come by the same logger
+_RUNTIME = lazy_re(r"^.{0,60}?\b[IWEF] (?:external/|[\w.]+/)*(?:tensorflow|tsl|xla|jaxlib)/[\w./-]+\.cc:\d+\]")
 
 
 class Event(NamedTuple):
@@ -189,3 +192,8 @@ def is_code(text: str, sure: bool = False) -> bool:
 def missing_loss(step: int | None) -> Event:
     """Of a Megatron line without its loss."""
     return Event("missing_field", "warning", "this line has no lm loss: it was NaN, or all its iterations were skipped", step)
+
+
+def quotes_another(text: str, body: str) -> bool:
+    """Is a line a complaint that quotes what was measured, or one of TensorFlow's own?"""
+    return _COMPLAINS.match(body) is not None or (".cc:" in text and _RUNTIME.search(text) is not None)

@@ -1,7 +1,8 @@
 """A launch that says nothing of itself but what every launch of the program says first: the lines at the top of the log, once more.
 
 Loggers append to the file of the launch before. What a program prints first (its arguments, its device, the model) it prints in each launch, with other
-clocks, paths and numbers. Lines that come again soon are no opening: pycocotools says the same of each annotation file that it loads.
+clocks, paths and numbers. Lines that come again soon are no opening: pycocotools says the same of each annotation file that it loads. One line of nothing but
+settings is enough where it says among how many processes, or from which step, the launch begins: no loop counts these.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from parsers.console_format.event_lines import Event
 from parsers.console_format.line_prefix import Where
 from parsers.console_format.measured import Measured
+from parsers.console_format.printed_settings import only_pairs
 from parsers.lazy_regex import lazy_re
 
 MOST = 5  # lines of an opening; more of them differ by the settings that a launch changes
@@ -17,6 +19,10 @@ REACH = 10  # lines within which it comes again: what measures may stand between
 SOON = 2  # times its length, within which an opening that comes again is what a loader says of each file
 _LONGEST = 1000  # characters
 SAYS = "the log begins again as at its top"
+_OF_LAUNCH = lazy_re(
+    r"(?i)(?:world_?size|n(?:um)?_?(?:gpus?|procs?|processes|ranks|nodes|devices)|nproc(?:_per_node)?|(?:start|resume|initial)_?(?:step|iter|iteration|epoch))"
+)
+_START = lazy_re(r"(?i)(?:start|resume|initial)_?(?:step|iter|iteration)")
 _WORDS = lazy_re(r"[A-Za-z\u0080-\uffff]{2}")
 _NUMBER = lazy_re(r"\d++")
 _DAY = lazy_re(r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b")
@@ -30,7 +36,22 @@ class Opening:
         self._open = True
         self._ends = 0  # line at which the opening ends
         self._found: list[str] = []  # lines of the opening that came again
-        self._first = (Where(0), "")
+        self._first: tuple[Where, str, int | None] = (Where(0), "", None)
+        self._headers: set[tuple[str, ...]] = set()  # keys of the lines of settings that say how a launch begins
+
+    def header_again(self, where: Where, body: str, started: bool) -> list[tuple[str, object]]:
+        """The settings of a line that stood above the first measurement and stands here again, of another launch; none of another line."""
+        if ("=" not in body and ":" not in body) or len(body) > _LONGEST:
+            return []
+        pairs = only_pairs(body)
+        keys = tuple(key for key, _ in pairs)
+        if len(keys) < LEAST or not any(map(_OF_LAUNCH.fullmatch, keys)):
+            return []
+        if not started:
+            self._headers.add(keys)
+            return []
+        self._first = where, body, next((v for k, v in pairs if _START.fullmatch(k) and isinstance(v, int) and v > 0), None)
+        return pairs if keys in self._headers else []
 
     def again(self, where: Where, body: str, counts: bool, started: bool) -> bool:
         """``counts``: the line names a step or measures something, and so is no opening; ``started``: something was measured before."""
@@ -57,7 +78,7 @@ class Opening:
             if where.line - self._ends < SOON * len(self._top):
                 self._top = []  # said of each of several things
                 return False
-            self._first, self._found = (where, body), [text]
+            self._first, self._found = (where, body, None), [text]
         elif self._found:
             if where.line - self._first[0].line > REACH:
                 self._found = []
@@ -68,8 +89,8 @@ class Opening:
 
     def told(self) -> tuple[Where, Event]:
         """The launch, at the first line of its opening."""
-        where, body = self._first
-        return where, Event("start", "info", f"{SAYS}: {body.strip()[:200]}")
+        where, body, step = self._first
+        return where, Event("start" if step is None else "resume", "info", f"{SAYS}: {body.strip()[:200]}", step)
 
 
 def forget(measured: Measured) -> None:

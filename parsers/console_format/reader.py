@@ -6,7 +6,7 @@ from parsers.console_format import line_texts, openings, printed_history
 from parsers.console_format.blocks import Tables
 from parsers.console_format.columns import Columns
 from parsers.console_format.counters import Counters
-from parsers.console_format.event_lines import MAX_TEXT, Event, event_of, loss_scale, skipped, when
+from parsers.console_format.event_lines import MAX_TEXT, Event, event_of, loss_scale, quotes_another, skipped, when
 from parsers.console_format.line_numbers import read_line
 from parsers.console_format.line_prefix import CLOCKS, Line, Where, prefix, seconds
 from parsers.console_format.measured import Measured
@@ -24,23 +24,17 @@ MAX_SEGMENT = 20_000  # characters
 # unit: Python prints a double by 17 digits at most; behind the 16th nothing is lost that is ever seen
 _IN_FULL = lazy_re(r"-?0?\.?0*+(?:\d\.?){16,24}(?:e[-+]\d\d)?")
 LABEL = lazy_re(r"\s*(\d{1,5}):(?: |$)")  # srun -l: the task that wrote the line; a blank follows, and no minutes of a clock
-_OFTEN = lazy_re(
-    r"(?:\x1b\[\d+m)?\[repeated \d+x across cluster\](?: \(Ray deduplicates logs .*)?"
-)  # ray's: a count of lines, none of the run's
+# ray's: a count of lines, none of the run's
+_OFTEN = lazy_re(r"(?:\x1b\[\d+m)?\[repeated \d+x across cluster\](?: \(Ray deduplicates logs .*)?")
 _TOLD = lazy_re(
     r"(?i)overflow|detected|skipping|nan loss|non-?finite|spike|stopping_early|early.?stop|end of training|peak memory|total.time"
 )
-_COMPLAINS = lazy_re(r"(?i)[\w./-]{1,60}: (?:fatal |internal )?error[:,] ")  # "queue.pl: Error, ...": what it measured is quoted
 # What glog writes in front of information: TensorFlow's allocator asks for less where it "failed to allocate" (cuda_driver.cc)
 _INFORMS = lazy_re(r"(?:^|\s)I(?:\d{4} [\d:.]+ +\d+)? +[\w./-]+\.(?:cc|cpp|cu):\d+\]")
-
-# TensorFlow's own lines; Caffe's losses come by the same logger
-_RUNTIME = lazy_re(r"^.{0,60}?\b[IWEF] (?:external/|[\w.]+/)*(?:tensorflow|tsl|xla|jaxlib)/[\w./-]+\.cc:\d+\]")
 
 
 class Reader:
     """``line(place, text)`` takes one line or one update of a bar; place is line << 20 | update within the line.
-
     Measurements pile up in ``measured``, all else in ``rows`` and ``gaps``.
     """
 
@@ -74,12 +68,19 @@ class Reader:
         front = prefix(text)
         where = Where(place, self._time(front), front.value("rank") if rank is None else rank)
         body = text[front.body :]
+        if pairs := self.opening.header_again(where, body, self.measured.started):
+            self.words.configured([(key, value, where.line) for key, value in pairs])
+            self._begin_again()
+            return
         before = self.measured.size()
         self._take(where, front, body, torn)
         counts = self.measured.size() > before or self.measured.now.line == where.line
         if self.opening.again(where, body, counts, self.measured.started):
-            self._event(*self.opening.told())
-            openings.forget(self.measured)
+            self._begin_again()
+
+    def _begin_again(self) -> None:
+        self._event(*self.opening.told())
+        openings.forget(self.measured)
 
     def _take(self, where: Where, front: Line, body: str, torn: bool) -> None:
         place, text = where.place, front.text
@@ -114,7 +115,7 @@ class Reader:
         if torn:
             self._tear(line, n)
         near = measured.near(n) and measured.now.way != "epoch"
-        quotes = _COMPLAINS.match(body) is not None or (".cc:" in text and _RUNTIME.search(text) is not None)
+        quotes = quotes_another(text, body)
         said = [] if quotes else self.counters.read(where, line, near, measured.now.step is not None, measured.now.headed)
         taken = [measured.take(*x, torn) for x in said]
         reports = taken[-1] if taken else not quotes  # one that waits to be understood
@@ -246,5 +247,4 @@ class Reader:
         if self.measured.before or self.measured.started or self.words.alike:
             n, text = self.latest
             self.words.event(Where(n << 20), Event("last_line", "info", text[:MAX_TEXT].strip()), self.measured.now.step)
-        for sentence in self.words.counted()[:20]:
-            self.measured.notes[sentence] = None
+        self.measured.notes |= dict.fromkeys(self.words.counted()[:20])

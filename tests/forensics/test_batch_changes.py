@@ -15,7 +15,7 @@ from forensics.batches.batch_changes import batch_change
 from forensics.case import Finding
 from forensics.detectors import config_change, resume_break
 from forensics.errors import CannotTell
-from forensics.signs.changed_settings import batch_size_differs, behaves_differently_after_change
+from forensics.signs.changed_settings import batch_size_differs, behaves_differently_after_change, other_settings_differ
 from forensics.signs.sign import Symptoms
 from forensics.spikes.excursions import Floats
 from parsers.tables import Run
@@ -184,3 +184,32 @@ def test_what_a_larger_batch_brings_is_no_harm(before: Any, after: Any, state: s
     change = evidence.found(facts, "Batch size changed", (60, 60), "warning", evidence.text("batch", ["64"]))
     s = Symptoms(run, (change, *resume_break.detect(run)))
     assert behaves_differently_after_change(s).state == state
+
+
+def test_processes_that_go_with_another_batch_are_no_other_setting(tmp_path: Path) -> None:
+    """What shares the batch out is the batch; the rate is a setting of its own."""
+    lines = "step={n} loss={loss:.4f} grad_norm={norm:.4f}\n"
+    for rate, state in ((0.003, "absent"), (0.001, "seen")):
+        text = ""
+        for size, start, lr, norm in ((4, 0, 0.003, 0.7), (2, 200, rate, 1.0)):
+            text += f"world_size={size} global_batch={8 * size} lr={lr} start_step={start}\n"
+            text += "".join(
+                lines.format(n=n, loss=2 - n / 500 + n % 3 / 100, norm=norm + n % 5 / 100) for n in range(start + 5, start + 205, 5)
+            )
+        (tmp_path / "train.log").write_text(text)
+        run = forensics.read(str(tmp_path))
+        s = Symptoms(run, tuple(config_change.detect(run)))
+        assert other_settings_differ(s).state == state
+        assert batch_size_differs(s).state == behaves_differently_after_change(s).state == "seen"
+
+
+@pytest.mark.parametrize(
+    ("after", "digits", "steps"),
+    [(1 / 750, 2, 750), (1 / 94, 4, 94), (1 / 47, 2, None), (1 / 55, 2, None)],  # fewer samples a step; the same; data that grew
+)
+def test_the_share_of_an_epoch_that_a_step_takes(after: float, digits: int, steps: int | None) -> None:
+    step = np.arange(25, 925, 25)
+    epoch = np.round(np.where(step <= 450, step / 47, 450 / 47 + (step - 450) * after), digits)
+    found = batch_change(run_of({"epoch": epoch}, steps=step.tolist()))
+    assert (found is None) == (steps is None)
+    assert found is None or (found.before == 47 and abs(found.after - (steps or 0)) < 0.05 * (steps or 0) and found.of_epoch)

@@ -39,6 +39,7 @@ def falls_back(high: float, low: float, seed: int = 1) -> Callable[[int], float]
         ("train-mlogloss", "train", False),
         ("bpr", "train", False),
         ("val/infonce", "eval", False),
+        ("sampled_softmax", "train", False),
         ("learn/Logloss", "train", False),
         ("test/bpd", "eval", False),
         ("elbo", "train", True),

@@ -191,6 +191,17 @@ def test_attention_logits_that_climb_at_once_were_not_large_from_the_start() -> 
         assert [type(f.facts) for f in told] == [kind], first
 
 
+@pytest.mark.parametrize(
+    ("logit", "entropy", "tells"),
+    [(93.0, 0.1, True), (93.0, 0.2, False), (40.0, 0.1, False)],  # an attention that weighs several places; logits that saturate nothing
+)
+def test_logits_and_entropy_that_agree_tell_earlier_than_one_of_them(logit: float, entropy: float, tells: bool) -> None:
+    goes = 1 - np.exp(-np.arange(40) / 6)
+    for both in (True, False):
+        values = {"attn.max_logit": 13 + (logit - 13) * goes, **({"attn.entropy": 0.44 + (entropy - 0.44) * goes} if both else {})}
+        assert bool(found(attention_logits, run_of(values))) == (tells and both)
+
+
 def test_entropies_that_are_not_finite_did_not_fall() -> None:
     assert not found(attention_logits, run_of({"attn.entropy": np.full(40, np.nan)}))
 

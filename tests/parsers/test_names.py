@@ -256,6 +256,11 @@ def test_an_estimate_is_no_loss() -> None:
     assert name("losses/value_loss", *beside) == name("losses/value", *beside) == "rl.loss_value"
 
 
+def test_h_is_the_entropy_of_attention_beside_its_logits() -> None:
+    assert name("att_H/0", "qk_max/0") == "attn.entropy"
+    assert name("att_h/0", "att_w/0") == "other/att_h/0"  # a height beside a width
+
+
 def test_te_beside_tr_is_the_test() -> None:
     pair = ["tr_loss", "te_loss", "tr_acc", "te_acc"]
     assert [name(tag, *pair) for tag in pair] == ["loss.train", "loss.eval", "acc.train", "acc.eval"]

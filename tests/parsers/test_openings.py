@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,12 @@ LOADS = "loading annotations into memory...\nDone (t=0.02s)\ncreating index...\n
 def one(tmp_path: Path, text: str, name: str = "train.log") -> list[Run]:
     (tmp_path / name).write_text(text)
     return parsers.read_all(tmp_path)
+
+
+def read_once(text: str) -> Run:
+    with tempfile.TemporaryDirectory() as folder:
+        (run,) = one(Path(folder), text)
+    return run
 
 
 def spans(runs: list[Run]) -> list[list[list[int]]]:
@@ -272,3 +279,28 @@ def test_what_stands_below_the_first_count_is_of_it(tmp_path: Path, numbers: tup
 def test_what_was_printed_behind_a_bar(text: str, behind: str | None) -> None:
     found = line_texts.two(text)
     assert (found[1] if found else None) == behind
+
+
+STEPS = "step={n} loss={loss:.4f} step_ms=70.2\n"
+
+
+def launched(processes: int, start: int, *, key: str = "world_size") -> str:
+    """A line of settings, then 60 steps."""
+    head = f"{key}={processes} params=68160 global_batch={8 * processes} start_step={start}\n"
+    return head + "".join(STEPS.format(n=start + n, loss=3 - (start + n) / 100) for n in range(5, 65, 5))
+
+
+def test_a_line_of_settings_that_says_how_a_launch_begins_begins_another_one() -> None:
+    """Without a clock, too: it says from which step. What it names are settings, before the first step and after it."""
+    text = launched(4, 0) + launched(2, 60)
+    run = read_once(text)
+    config = [c for c in run.tables["config"].to_pylist() if c["key"] == "global_batch"]
+    assert spans([run]) == [[[5, 60], [65, 120]]]
+    assert [(c["attempt"], c["value"]) for c in config] == [(0, "32"), (1, "16")]
+    assert not [t for t in run.tables["metrics"]["tag"].to_pylist() if t in {"world_size", "params", "start_step"}]
+
+
+def test_what_a_loop_prints_again_begins_no_launch() -> None:
+    """Nothing in the line is of a launch."""
+    run = read_once(launched(4, 0, key="clip").replace("start_step", "seq") + launched(2, 60, key="clip").replace("start_step", "seq"))
+    assert spans([run]) == [[[5, 120]]]

@@ -16,6 +16,8 @@ FALLS = 0.5 + 1.5 * np.exp(-T / 4)
 STANDS = np.where(T < 8, FALLS, FALLS[8] + 0.01 * np.cos(T))
 FAST, SLOW = 1e-3 * 0.1 ** np.minimum(T, 8), np.where(T < 12, 1e-3, np.where(T < 20, 1e-4, 1e-5))
 
+LATE = 1e-3 * 0.5 ** (T // 3)  # below a hundredth at 21 of 30
+
 
 def cuts(*steps: int) -> list[dict[str, Any]]:
     said = {"kind": "rate_cut", "text": "ReduceLROnPlateau reducing learning rate to 1e-4.", "level": "info", "source": "out", "at": 9}
@@ -33,6 +35,9 @@ def cuts(*steps: int) -> list[dict[str, Any]]:
             cuts(9, 11),
             "absent",
         ),  # down to nothing, but of an evaluation that stands
+        ({"loss.eval": FALLS, "acc.eval": 1 - FALLS / 3, "lr": LATE}, cuts(2, 5, 8, 11), "seen"),  # nothing stands still at any cut
+        ({"loss.eval": FALLS, "acc.eval": 0.6 + 0 * T, "lr": LATE}, cuts(2, 5, 8, 11), "absent"),  # the hits may be what it watches
+        ({"loss.eval": 0.5 + 0.001 * FALLS, "lr": LATE}, cuts(2, 5, 8, 11), "absent"),  # better by less than counts
         ({"loss.eval": FALLS, "lr": FAST}, cuts(3), "cannot tell"),
         ({"loss.eval": FALLS, "lr": FAST}, [], "cannot tell"),
         ({"loss.eval": FALLS}, cuts(0, 1, 2, 3), "cannot tell"),
