@@ -12,8 +12,8 @@ from parsers.records.vocabulary import EVALUATION
 
 _EVAL_WORDS = "|".join((*EVALUATION, "held out"))
 EVAL = lazy_re(
-    rf"\b({_EVAL_WORDS}|tel)\b|^te\b(?=[ /])|(?<!\bloss[ /])(?<=[ /])te$"
-)  # "te_loss", "nll_te"; "loss_te" is that of a text encoder
+    rf"\b({_EVAL_WORDS}|tel)\b|^(?:te|va)\b(?=[ /])|(?<!\bloss[ /])(?<=[ /])(?:te|va)$"
+)  # "te_loss", "nll_te", "acc@va"; "loss_te" is that of a text encoder
 TRAIN = lazy_re(r"\b(train|training|trn|tr|trl|fit)\b")
 SPLIT_FAMILIES = ("loss.", "ppl.", "bpb.", "acc.")  # the name itself says which split
 _EVAL_FOLDER = lazy_re(r"(val|valid|validation|eval|evaluation|dev|holdout)([_-].*)?$")

@@ -5,12 +5,15 @@ What it sees
     may get better.
 
 How it decides
-    All tags that carry an evaluation loss (or a perplexity that is of none of these losses, by its logarithm), an accuracy of an evaluation, or the training loss of one part of the data, of which two or more were
-    logged at least six times. It fires for a set whose last three values lie 5 % and three noises beyond its best, at least three
-    evaluations back, while the median of the other sets got better over the same steps. For information: to forget one source
+    All tags that carry an evaluation loss (or a perplexity that is of none of these losses, by its logarithm; or a cross entropy that has a name of
+    its own and is logged where evaluations are and nowhere else), an accuracy of an evaluation, or the training loss of one part of the data, of
+    which two or more were logged at least six times. It fires for a set whose last three values lie 5 % and three noises beyond its best, at least
+    three evaluations back, while the median of the other sets got better over the same steps. For information: to forget one source
     can be what a new mixture is meant to do, and overfitting has its own detector. A warning where what was known is gone: the set
     ends worse than the others were before they were learnt, or at what guessing costs, or was never again as good as before the first step and
-    ends a quarter worse. The evaluation before the first step counts where only the printed log has it.
+    ends a quarter worse; or every later evaluation of a cross entropy, three or more, lies a nat above the first one, which lay a nat
+    below the first training loss and what guessing costs. The evaluation before the
+    first step counts where only the printed log has it.
 
 Cannot tell
     Where one evaluation alone was logged: a mean over datasets hides what each of them does.
@@ -39,6 +42,9 @@ from forensics.run.inputs import surviving
 from forensics.run.robust import error_of_median, median
 from forensics.run.series import Series, parts, series
 from forensics.spikes.visible import MARGIN
+from parsers.lazy_regex import lazy_re
+from parsers.loss_names import EVAL, TRAIN, is_likelihood
+from parsers.name_rules import words
 from parsers.tables import Run
 
 NEEDS: list[str] = []
@@ -51,6 +57,8 @@ HALF = 0.5  # unit: half of the first value is left of what was learnt
 KNEW = 0.25  # unit: a quarter of what a set cost before the first step, as in the divergence detector
 PRINTED = 0.01  # share by which a loss and the logarithm of its own perplexity differ where both were printed with three digits
 BACK = 3  # bound: three values make a median, and the lowest one is not among them
+NAT = 1.0  # unit: each token e times less likely than before
+_NATS = lazy_re(r"\b(nll|ce|xent|cross entropy|ppl|perplexity)\b")
 
 
 @dataclass(frozen=True)
@@ -68,6 +76,7 @@ def smallest_effect(run: Run) -> str:
     needed = []
     for name in NAMES:
         sets = _sets(run, name)
+        sets = [x for x in sets if len(x.rows) >= LEAST]
         needed += [_needed(x.cost) for x in sets] if len(sets) > 1 else []
     return f"one dataset {max(needed):.1%} beyond its best for {BACK} evaluations, while the others improve" if needed else ""
 
@@ -88,15 +97,36 @@ class Set(NamedTuple):
 
 def _sets(run: Run, name: str) -> list[Set]:
     logged = [with_first(run, s) for s in parts(run, name)]
-    found = [Set(s, rows, NAMES[name] * s.value[rows]) for s in logged if len(rows := surviving(s)) >= LEAST]
+    logged += _of_other_data(run, "loss.aux") if name == "loss.eval" else []
+    found = [Set(s, rows, NAMES[name] * s.value[rows]) for s in logged if len(rows := surviving(s)) > BACK]
     if name != "loss.eval":
         return found
     logs = [
         Set(s, rows, np.log(s.value[rows]))
-        for s in parts(run, "ppl.eval")
-        if len(rows := surviving(s)) >= LEAST and (s.value[rows] >= 1).all()
+        for s in [*parts(run, "ppl.eval"), *_of_other_data(run, "ppl.train")]
+        if len(rows := surviving(s)) > BACK and (s.value[rows] >= 1).all()
     ]
     return [*found, *(p for p in logs if not any(_same(p, x) for x in found))]
+
+
+def _of_other_data(run: Run, name: str) -> list[Series]:
+    """Cross entropies without a word for their split that were logged at steps of the evaluation alone: a term of the loss stands beside the loss."""
+    held, train = series(run, "loss.eval"), series(run, "loss.train")
+    if held is None or train is None:
+        return []
+    named = [s for s in parts(run, name) if _NATS.search(words(s.tag)) and not EVAL.search(words(s.tag)) and not TRAIN.search(words(s.tag))]
+    return [s for s in named if len(s) < len(train) and np.isin(s.step, held.step).all()]
+
+
+def _never_as_at_first(run: Run, s: Set) -> bool:
+    """Whether every later value of a cross entropy lies a nat above the first, which neither chance nor a slow turn makes; and the first a nat
+    below what guessing costs and what new data cost at first, as only what was known does."""
+    train = series(run, "loss.train")
+    in_nats = is_likelihood(s.series.tag) or _NATS.search(words(s.series.tag)) is not None
+    if train is None or not train.usable.any() or s.series.name == "acc.eval" or not in_nats:
+        return False
+    unknown = [v for v in (guessing(run, train), float(train.value[train.usable][0])) if v is not None]
+    return bool((s.cost[1:] >= s.cost[0] + NAT).all() and s.cost[0] <= min(unknown) - NAT)
 
 
 def _same(a: Set, b: Set) -> bool:
@@ -109,14 +139,11 @@ def detect(run: Run) -> Iterator[Finding]:
     judged, train = False, series(run, "loss.train")
     for name, sign in NAMES.items():
         sets = _sets(run, name)
-        if len(sets) < 2:
-            continue
-        judged = True
+        judged = judged or sum(len(x.rows) >= LEAST for x in sets) > 1
         for i, (s, rows, x) in enumerate(sets):
             best, end = int(np.argmin(x)), median(x[-BACK:])
-            noise = noise_of(x)
-            rise = end - float(x[best])
-            if len(x) - 1 - best < BACK or rise < max(RISE * abs(x[best]), NOISES * noise):
+            rise, at_once = end - float(x[best]), _never_as_at_first(run, sets[i])
+            if not at_once and not _rises(x, best, rise):
                 continue
             changes = [_change(o, int(s.step[rows[best]])) for j, o in enumerate(sets) if j != i]
             others = [c for c in changes if c is not None]
@@ -134,12 +161,23 @@ def detect(run: Run) -> Iterator[Finding]:
                 evidence.table("by dataset", ["tag", "first", "best", "last"], table),
             )
             known = best == 0 and rise >= KNEW * abs(float(x[0])) and train is not None and first <= int(train.step[0])
-            gone = known or _is_gone(sets, i, end) or (name == "loss.eval" and train is not None and _is_guessed(run, train, x, end))
+            gone = (
+                known
+                or at_once
+                or _is_gone(sets, i, end)
+                or (name == "loss.eval" and train is not None and _is_guessed(run, train, x, end))
+            )
             facts = Facts(s.tag, rise, first, len(others), s.interval)
             severity = "warning" if gone else "info"
             yield evidence.on_rows(s, (rows[best], rows[-1]), facts, title, severity, *shown, key=f"{first}-{i}")
+            judged = True
     if not judged:
         raise CannotTell("the loss or accuracy of fewer than two datasets was logged")
+
+
+def _rises(x: NDArray[np.float64], best: int, rise: float) -> bool:
+    """Whether the last values lie beyond the best one by more than noise."""
+    return len(x) >= LEAST and len(x) - 1 - best >= BACK and rise >= max(RISE * abs(float(x[best])), NOISES * noise_of(x))
 
 
 def _is_gone(sets: list[Set], i: int, end: float) -> bool:

@@ -11,7 +11,7 @@ from forensics.run import settings
 from forensics.run.evaluations import shares
 from forensics.run.metric_columns import arrays
 from forensics.run.robust import median
-from forensics.run.series import Series, names, parts
+from forensics.run.series import Series, names, parts, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 from parsers import arrow
 from parsers.lazy_regex import lazy_re
@@ -19,7 +19,10 @@ from parsers.name_rules import words
 from parsers.tables import Run
 
 SUBJECT = "held_out"  # another half of it
-EFFECTS = {"closing_test_far_worse": "acc.eval"}  # a symptom of its own, for which there is no detector
+EFFECTS = {
+    "closing_test_far_worse": "acc.eval",
+    "closing_test_far_better": "acc.eval",
+}  # symptoms of their own, for which there is no detector
 
 FAR = 0.1  # bound: a tenth of all answers; a test set that was made anew took 0.03 to 0.15 on CIFAR-10 (arXiv 1902.10811)
 ERRORS = 5.0  # statistical: standard errors of a share, within which chance stays in all but one of a million cases
@@ -28,11 +31,11 @@ LASTS = 3  # bound: three values make a median that one odd value does not move
 RANKS = 64  # bound: processes that may each log the one test; a tag with more rows was logged on the way
 LOOKED = 400  # bound: of as many tags; those of experts and layers are many
 _TEST = lazy_re(r"\btest(ing)?\b")
-_ON_THE_WAY = lazy_re(r"\b(val|valid|validation|validate|dev|eval|evaluation|holdout|held out)\b")
+_ON_THE_WAY = lazy_re(r"\b(va|val|valid|validation|validate|dev|eval|evaluation|holdout|held out)\b")
 _SCORE = lazy_re(
     r"^((?:macro |micro |weighted |balanced )?)(acc|accuracy|acc 1|top 1|f 1|auc|auroc|roc auc)((?: macro| micro| weighted)?)$"
 )
-_NOISE = {"test", "testing", "val", "valid", "validation", "validate", "dev", "eval", "evaluation", "holdout", "held", "out", "final", "avg", "average", "mean"}  # fmt: skip
+_NOISE = {"test", "testing", "va", "val", "valid", "validation", "validate", "dev", "eval", "evaluation", "holdout", "held", "out", "final", "avg", "average", "mean"}  # fmt: skip
 _NOISE |= {"epoch", "set", "%", "score", "metric", "metrics", "on", "the"}
 _ALIKE = {"accuracy": "acc", "acc 1": "acc", "top 1": "acc", "auroc": "auc", "roc auc": "auc"}
 _ITEMS = "test_size n_test num_test num_test_samples test_samples n_test_samples"
@@ -48,13 +51,9 @@ class _Test(NamedTuple):
 
 def closing_test_far_worse(s: Symptoms) -> Sign:
     """The one test at the end gives far less than the last evaluations on the way, of the same score: more than chance and their choice explain."""
-    tests = _tests(s.run)
-    if not tests:
-        return cannot_tell("no accuracy, F1 or AUC of a test at the end was logged.")
-    on_the_way = _on_the_way(s.run, set(tests))
-    found = [(v, t) for kind, v in on_the_way.items() for t in tests[kind] if _is_behind(v, t)]
-    if not found:
-        return cannot_tell(f"no {LASTS} evaluations on the way with the score of {next(iter(tests.values()))[0].tag} were logged.")
+    found = _pairs(s.run)
+    if isinstance(found, str):
+        return cannot_tell(found)
     judged = [_beside(s.run, v, t) for v, t in found]
     short, room, text, v, t = max(judged, key=lambda j: j[0])
     if short > max(FAR, room):
@@ -65,16 +64,50 @@ def closing_test_far_worse(s: Symptoms) -> Sign:
     return absent(f"{text}.")
 
 
+def closing_test_far_better(s: Symptoms) -> Sign:
+    """The one test at the end gives far more hits than the best evaluation on the way, and as many as training does: what was learnt holds for
+    samples that were never seen, so that the evaluations on the way measured something else."""
+    found, train = _pairs(s.run), series(s.run, "acc.train")
+    if isinstance(found, str):
+        return cannot_tell(found)
+    own = [(v, t) for v, t in found if v.name == "acc.eval"]
+    if train is None or train.usable.sum() < LASTS or not own:
+        return cannot_tell("no accuracy of training was logged beside that of a test at the end.")
+    v, t = max(own, key=lambda pair: float(shares(np.array([pair[1].value]))[0] - shares(pair[0].value[pair[0].usable]).max()))
+    best, learnt = float(shares(v.value[v.usable]).max()), median(shares(train.value[train.usable])[-LASTS:])
+    value, room, size = _of_test(s.run, t)
+    text = f"{t.tag} at the end is {value:.3g}, {train.tag} {learnt:.3g}, and {v.tag} {best:.3g} at the best of {v.usable.sum()} evaluations on the way"
+    text += f"; chance makes up to {room:.2g} of {size}"
+    if value - best > max(FAR, room) and abs(value - learnt) <= max(FAR, room) < learnt - best:
+        step = v.step[v.usable]
+        return seen(f"{text}.", where=s.run.where(t.source, t.at), first=int(step[0]), last=int(step[-1]))
+    return absent(f"{text}.")
+
+
+def _pairs(run: Run) -> list[tuple[Series, _Test]] | str:
+    """The evaluations on the way beside each test at the end, of one score; else what is missing for it, as a sentence."""
+    tests = _tests(run)
+    if not tests:
+        return "no accuracy, F1 or AUC of a test at the end was logged."
+    found = [(v, t) for kind, v in _on_the_way(run, set(tests)).items() for t in tests[kind] if _is_behind(v, t)]
+    return found or f"no {LASTS} evaluations on the way with the score of {next(iter(tests.values()))[0].tag} were logged."
+
+
 def _beside(run: Run, v: Series, t: _Test) -> tuple[float, float, str, Series, _Test]:
     """How far the test falls short, how far it may, both in words, and the two."""
     level = median(shares(v.value[v.usable])[-LASTS:])
+    value, room, size = _of_test(run, t)
+    text = f"{v.tag} is {level:.3g} over the last {LASTS} evaluations on the way, and {t.tag} at the end is {value:.3g}"
+    return level - value, room, f"{text}; chance makes up to {room:.2g} of {size}", v, t
+
+
+def _of_test(run: Run, t: _Test) -> tuple[float, float, str]:
+    """The share that a test gives, how far chance may take it, and in words of how many samples."""
     value = float(shares(np.array([t.value]))[0])
     logged = next((int(n) for x in settings.named(run, _ITEMS) if (n := settings.as_number(x.value)) and n > 1), None)
     n = logged or LEAST
     room = ERRORS * math.sqrt(max(value * (1 - value), 0.0) / n)
-    size = f"{n} samples" if logged else f"{n} samples (how many it has was not logged)"
-    text = f"{v.tag} is {level:.3g} over the last {LASTS} evaluations on the way, and {t.tag} at the end is {value:.3g}"
-    return level - value, room, f"{text}; chance makes up to {room:.2g} of {size}", v, t
+    return value, room, f"{n} samples" if logged else f"{n} samples (how many it has was not logged)"
 
 
 def _tests(run: Run) -> dict[tuple[str, str], list[_Test]]:

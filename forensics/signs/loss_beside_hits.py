@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -54,6 +55,11 @@ class End:
     def twice(self) -> float:
         """What the loss and the hits add up to where the loss is given probabilities for logits, and these are sure."""
         return math.log(math.e + self.classes - 1)
+
+    def of_probabilities(self, hits: float) -> float:
+        """What it costs on the way, where probabilities are given for logits, of a model that is as sure as it is right."""
+        other = (1 - hits) / (self.classes - 1)
+        return math.log(math.exp(hits) + (self.classes - 1) * math.exp(other)) - hits * hits - (1 - hits) * other
 
 
 def loss_high_for_its_hits(s: Symptoms) -> Sign:
@@ -136,9 +142,9 @@ def _held_out_end(run: Run) -> End | None:
         return None
     last, hits = _mean_of_last(loss), _mean_of_last(shares(curve.value[curve.usable]))
     lowest = min(float(x.min()) for x in (*([] if _fitted(run) else [train]), loss) if len(x))
-    begins = [float(x[0]) for x in (train, loss) if len(x)]
-    begins = [] if of_tokens(curve) else begins  # a vocabulary is no small number that two losses could tell
-    n = classes(run) or next(filter(None, (_squashed_classes(first, lowest, last, hits) for first in begins)), None)
+    # a vocabulary is no small number that two losses could tell
+    begins = [] if of_tokens(curve) else [_begin(run, side) for side in ("train", "eval")]
+    n = classes(run) or next(filter(None, (_squashed_classes(b, lowest, last, hits) for b in begins)), None)
     end = End(last, hits, n) if n is not None else None
     return end if end is not None and lowest >= end.twice - 1 - NEAR[0] else None
 
@@ -184,7 +190,7 @@ def _end(run: Run) -> End | str:
     least, right = min(ends), _mean_of_last(shares(hits))
     if classes(run) is None and of_tokens(series(run, "acc.train" if hits is own else "acc.eval")):
         return "what is counted right are tokens, and a loss that is far from their share says nothing of a vocabulary that is not told."
-    if (n := _classes(run) or _squashed_classes(float(loss[0]), float(min(held_out, default=math.inf)), least, right)) is None:
+    if (n := _classes(run) or _squashed_classes(_begin(run, "train"), float(min(held_out, default=math.inf)), least, right)) is None:
         return "the number of classes is not known: config does not say it, and the loss does not begin at ln of a whole number."
     return End(least, right, n)
 
@@ -199,13 +205,34 @@ def _classes(run: Run) -> float | None:
     return float(n) if n > 1 and abs(math.exp(loss[0]) / n - 1) <= WHOLE else None
 
 
-def _squashed_classes(first: float, lowest: float, last: float, hits: float) -> float | None:
-    """The classes for which a loss would begin near chance and end where a cross entropy of probabilities does, and the lowest
-    of an evaluation would not be below it; None where there are none."""
-    n = round(math.exp(last + hits) - math.e + 1) if hits > MOSTLY and last + hits < math.log(1 / WHOLE) else 0
-    if n <= 2 or not math.log(n) - BEGUN <= first <= math.log(n) + WHOLE:
+class _Begin(NamedTuple):
+    """The first logged loss of a side, the share of hits beside it (None: not logged), and the highest loss."""
+
+    loss: float
+    hits: float | None
+    highest: float
+
+
+def _begin(run: Run, side: str) -> _Begin | None:
+    (step, loss), (at, hits) = usable(run, f"loss.{side}"), usable(run, f"acc.{side}")
+    if not len(loss):
         return None
-    return float(n) if lowest >= End(last, hits, n).twice - 1 - NEAR[0] else None
+    beside = shares(hits)[at == step[0]]
+    return _Begin(float(loss[0]), float(beside[0]) if len(beside) else None, float(loss.max()))
+
+
+def _squashed_classes(begin: _Begin | None, lowest: float, last: float, hits: float) -> float | None:
+    """The classes for which a loss would begin near chance, or as far below it as its hits say, and end where a cross entropy of probabilities does,
+    and the lowest of an evaluation would not be below it; None where there are none."""
+    n = round(math.exp(last + hits) - math.e + 1) if hits > MOSTLY and last + hits < math.log(1 / WHOLE) else 0
+    if n <= 2 or begin is None:
+        return None
+    end = End(last, hits, n)
+    learnt = hits >= RIGHT and begin.hits is not None and begin.hits > 1 / n and begin.highest <= end.twice + WHOLE
+    least = end.of_probabilities(begin.hits) if learnt and begin.hits is not None else math.log(n)
+    if not least - BEGUN <= begin.loss <= math.log(n) + WHOLE:
+        return None
+    return float(n) if lowest >= end.twice - 1 - NEAR[0] else None
 
 
 def _mean_of_last(x: Floats) -> float:

@@ -22,6 +22,8 @@ EFFECTS = {"likelihood_below_zero": "loss.train"}  # a symptom of its own, for w
 _DISCRETE = lazy_re(r"\b(ctc|ce|xent|bce|cross entropy|cross_entropy|logloss|log loss|softmax)\b")
 FIRST = 3  # until this step a loss is that of the initialization: Adam has moved a weight by three times the rate at most
 OF_INPUTS = 1e5  # bound: weights of std 1 multiply by the root of half the width; six plain layers of width 64 make 3e4 of 1
+# bound: what half precision (eps 1e-3) makes of a loss of ten that is added up to zero; three values make no slip of the log
+ROUNDED, BELOW = 0.01, 3
 FEW = 3  # logged intervals between a jump and the zeros that follow it: within one window of three values it is one event
 
 
@@ -125,7 +127,7 @@ def loss_starts_beyond_any_weights(s: Symptoms) -> Sign:
 
 
 def likelihood_below_zero(s: Symptoms) -> Sign:
-    """A training loss whose name says that it is the cross entropy of discrete targets, or CTC, ends below zero, as no probability can have it:
+    """A training loss whose name says that it is the cross entropy of discrete targets, or CTC, comes below zero, as no probability can have it:
     targets lie outside of what it allows (the blank of CTC among them, a binary target of 255). The likelihood of numbers may."""
     loss = series(s.run, "loss.train")
     if loss is None or not _DISCRETE.search(words(loss.tag)):
@@ -133,9 +135,9 @@ def likelihood_below_zero(s: Symptoms) -> Sign:
     if why := lacking(s.run, plateau.LEAST_VALUES, "loss.train"):
         return cannot_tell(why)
     step, x = usable(s.run, "loss.train")
-    last, under = last_level(x), np.flatnonzero(x < 0)
-    text = f"{loss.tag} ends at {last:.3g}; of {len(x)} values {len(under)} lie below zero"
-    if last >= 0 or len(under) < plateau.LEAST_VALUES:
+    under = np.flatnonzero(x < -ROUNDED)
+    text = f"{loss.tag} is {x.min():.3g} at its lowest and {last_level(x):.3g} at the end; of {len(x)} values {len(under)} lie below zero"
+    if len(under) < BELOW:
         return absent(f"{text}.")
     return seen(f"{text}, the first at step {step[under[0]]}.", first=int(step[under[0]]), last=int(step[-1]))
 

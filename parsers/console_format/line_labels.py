@@ -1,7 +1,7 @@
 """Finds the words of a console line that say of which data its numbers are: ``Test:`` in front, ``Train: loss 0.3 - Val: loss 0.4``, ``[val] acc 0.9``.
 
-A word in front speaks of the whole line. A label (a split's name, maybe a word or two, and a colon before other words; or a split's name in brackets)
-speaks of the numbers behind it, up to the next label. A word for what is measured of each part (``weights: emb=6.5 head=6.25``) goes in front of the parts.
+A word in front speaks of the whole line. A label (a split's name, maybe a word or two, and a colon before other words; a split's name in brackets; or
+one that stands alone before several measurements: ``train loss=0.3 acc=0.9 VAL loss=0.4 acc=0.8``) speaks of the numbers behind it, up to the next label. A word for what is measured of each part (``weights: emb=6.5 head=6.25``) goes in front of the parts.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ _LABEL = lazy_re(
     rf"(?i)(?<![\w./-])(?P<word>{_SPLIT})(?: [A-Za-z][A-Za-z_-]*){{0,2}} ?:(?=\s+[A-Za-z\"'\[{{])(?!\s+(?:nan|inf)\b)"
     rf"|[\[(](?P<boxed>{_SPLIT})[\])]|[|;]\s{{1,4}}(?P<cell>{_SPLIT})(?=\s+[A-Za-z][\w@/-]{{0,30}}\s+[-\d.])"  # "| dev xent 1.70 acc 0.58 |"
 )
+# "VAL loss=1.5 acc=0.4": a word that stands alone before several measurements; "val loss=0.3, lr=0.1" goes on with something else
+_PAIR = r"\s{1,4}[A-Za-z][\w@/.-]{0,30}="
+_ALONE = lazy_re(rf"(?i)(?<![\w./-])(?P<word>{_SPLIT})(?={_PAIR}[-+]?\d{{0,9}}\.\d{{1,20}}%?{_PAIR}(?:[-+]?[\d.]|nan|inf))")
 _OF_PARTS = r"(?:grad(?:ient)?s?|weights?|params?|parameters|activations?|norms?|losses|terms|updates?|entropies|stds?|means?|rms)"
 _GROUP = lazy_re(rf"(?i)(?<![\w./-])(?P<group>(?:{_OF_PARTS}[ _-]){{0,2}}{_OF_PARTS}):\s{{1,4}}(?=[A-Za-z][\w.]{{0,60}}=-?[\d.])")
 # "valid n=12000 loss=0.15": a count of what was evaluated
@@ -63,13 +66,17 @@ def put_labels(line: Line) -> None:
     if not line.has("metric"):
         return
     labels = [(line.body, line.mode), *((line.body + at, word) for at, word in _labels(line.text[line.body :]))]
+    alone = [] if line.mode else _alone(line)
+    labels = sorted([*labels, *alone])
     if not any(word in _EVALS for _, word in labels):
         return
     for i, f in enumerate(line.fields):
         if f.role == "metric" and not EVAL_WORD.search(f.tag) and not TRAIN_WORD.search(f.tag):
             at, word = next(((at, w) for at, w in reversed(labels) if at <= f.start), (0, ""))
-            if OF_LOOP.search(f.tag) and "|" in line.text[at : f.start]:
+            if OF_LOOP.search(f.tag) and ("|" in line.text[at : f.start] or (at, word) in alone):
                 continue  # "| valid MAE 0.61 | best 0.55 | grad 5.5 |": another cell, of the run
+            if (at, word) in alone and line.text[f.start : f.end].isdigit():
+                continue  # "val loss=0.6 tokens=9000": a count, of the run
             line.fields[i] = f._replace(tag=f"{word} {f.tag}") if word else f
 
 
@@ -82,6 +89,16 @@ def put_groups(line: Line) -> None:
         at, group = next(((at, g) for at, g in reversed(groups) if at <= f.start), (0, ""))
         if group and f.role == "metric" and "|" not in line.text[at : f.start]:
             line.fields[i] = f._replace(tag=f"{group}/{f.tag}")
+
+
+def _alone(line: Line) -> list[tuple[int, str]]:
+    """Where splits end that stand alone before several measurements, and their word."""
+    if "=" not in line.text or not _names_split(line.text):
+        return []
+    found = _ALONE.finditer(line.text, line.body)
+    return [
+        (m.end(), EVAL.get(m["word"].lower(), "train")) for m in found if not _BEST.search(line.text, max(0, m.start() - 10), m.start())
+    ]
 
 
 def _names_split(body: str) -> bool:

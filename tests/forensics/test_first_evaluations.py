@@ -71,3 +71,25 @@ def test_a_model_that_knows_another_set_was_not_initialized_so(tmp_path: Path, o
     with pytest.raises(CannotTell, match=r"eval_base_loss is 0\.000253: the model was trained before"):
         list(initial_loss.detect(run))
     assert loss_starts_above_chance(Symptoms(run, ())).state == "cannot tell"
+
+
+@pytest.mark.parametrize(
+    ("tag", "other", "severity"),
+    [
+        ("plain_corpus_nll", [3.7, 5.3, 5.9, 5.2, 5.3], ["warning"]),
+        ("general_ppl", [40, 200, 370, 180, 200], ["warning"]),  # the same in e to the nats
+        ("plain_corpus_nll", [3.7, 3.8, 3.75, 3.7, 3.7], []),
+        ("plain_corpus_nll", [6.7, 8.3, 8.9, 8.2, 8.3], []),  # was as bad as what is new from the start
+        ("contrastive_loss", [3.7, 5.3, 5.9, 5.2, 5.3], []),  # no likelihood: its unit is not known
+    ],
+)
+def test_another_corpus_beside_few_evaluations(tmp_path: Path, tag: str, other: list[float], severity: list[str]) -> None:
+    rows: list[dict[str, float]] = []
+    for step in range(5, 126, 5):
+        rows.append({"step": step, "loss": 7 * math.exp(-step / 20) + 0.5})
+        if step % 25 == 0:
+            rows += [{"step": step, "eval_loss": 7 * math.exp(-step / 20) + 0.52}, {"step": step, tag: other[step // 25 - 1]}]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    case = judge(forensics.read(str(tmp_path)))
+    assert [f.severity for f in case.findings if f.kind == "dataset_loss"] == severity
+    assert [h.id for h in case.hypotheses][:1] == ["forgetting"] or not severity

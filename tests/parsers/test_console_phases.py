@@ -36,6 +36,13 @@ def tags(text: str) -> list[str]:
         ("epoch 3 valid n=120 loss=0.5 roc_auc=0.6", ["valid n", "valid loss", "valid roc_auc"]),  # how many were evaluated
         ("epoch 3 train n=900 valid n=120 loss=0.5", ["train n", "valid n", "loss"]),
         ("epoch 3 loss=0.5 valid n=120", ["loss", "valid n"]),
+        ("trainloss=0.5 trainacc=0.7 VAL loss=0.6 acc=0.4 QWK=0.1", ["trainloss", "trainacc", "VAL loss", "val acc", "val QWK"]),
+        ("ep 3 train loss=0.5 acc=0.7 val loss=0.6 acc=0.4", ["train loss", "train acc", "val loss", "val acc"]),
+        ("ep 3 train loss=0.5 val loss=0.6 acc=0.4 lr=0.1 tokens=9000", ["train loss", "val loss", "val acc", "lr", "tokens"]),
+        # neither: what was best before, something else behind a comma, one measurement
+        ("ep 3 loss=0.5 acc=0.7 best val loss=0.6 acc=0.4", ["loss", "acc", "val loss", "acc"]),
+        ("ep 3 loss=0.5 val loss=0.6, acc=0.4", ["loss", "val loss", "acc"]),
+        ("ep 3 acc=0.7 val loss=0.6", ["acc", "val loss"]),
         # not labels: a number stands behind, a path, what was best before, one loss alone
         ("Epoch 3: loss: 0.5, Test: 0.6", ["loss", "Test"]),
         ("Epoch 3 loss: 0.5, best val: loss 0.4", ["loss", "loss"]),

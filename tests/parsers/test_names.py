@@ -542,6 +542,7 @@ def test_losses_of_quarters_are_no_value_losses() -> None:
 
 def test_te_is_of_the_test_set_before_or_behind_the_metric() -> None:
     assert [name(tag, "nll_tr") for tag in ("nll_te", "te_nll", "acc_te", "nll_tr")] == ["loss.eval", "loss.eval", "acc.eval", "loss.train"]
+    assert [name(tag, "acc@tr") for tag in ("acc@va", "va_loss", "acc@tr")] == ["acc.eval", "loss.eval", "acc.train"]
     assert name("site_te_rate") == "other/site_te_rate"
 
 

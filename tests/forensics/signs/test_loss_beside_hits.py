@@ -144,6 +144,21 @@ def test_the_evaluations_show_it_by_themselves(train: Floats, held_out: Floats, 
     assert told == state or (state == ABSENT and told == CANNOT_TELL)
 
 
+@pytest.mark.parametrize(
+    ("first", "highest", "state"),
+    [
+        (2.17, 2.3, SEEN),  # of probabilities, 45 % right cost so much
+        (1.9, 2.3, CANNOT_TELL),  # less than a model as sure as it is right
+        (2.17, 2.7, CANNOT_TELL),  # more than a cross entropy of probabilities ever is
+    ],
+)
+def test_a_log_that_begins_late_is_held_against_its_first_hits(first: float, highest: float, state: str) -> None:
+    loss, hits = np.r_[first, highest, TWICE[2:]], np.r_[0.45, 0.4, HITS[2:]]
+    run = run_of({"loss.train": loss, "acc.train": hits}, steps=list(range(50, 50 * N + 1, 50)))
+    sign = loss_beside_hits.loss_of_probabilities(Symptoms(run, ()))
+    assert sign.state == state, sign.text
+
+
 @pytest.mark.parametrize(("hits", "state"), [(0.97, ABSENT), (0.6, SEEN)])
 def test_a_loss_as_low_as_its_hits_allow_need_not_fall(hits: float, state: str) -> None:
     """A log that begins behind the first epoch of an easy task."""
