@@ -23,7 +23,8 @@ APART = 4  # bound: logging intervals between two dips, so that most of the neig
 SIGMAS = 5.0  # statistical: what stands so far off its neighbours is a candidate for a spike, too (forensics.detectors.loss_spike)
 CLEAR = 0.5  # unit: in logs, half of the way down to a dip: no other value comes so low
 LOOKED = 400  # bound: tags of experts and layers are many
-SUMS = 10.0  # unit: an order of magnitude; a sum has more terms than that, and a hard batch seldom costs as much
+SUMS = 10.0  # unit: an order of magnitude; a sum has more terms than that, and a hard batch seldom costs as much; less where a norm tells them apart
+PINNED = 0.999  # unit: rounding of logs that print three digits
 SHARED = 0.25  # bound: of that way; a batch that is easier moves the gradient norm, too (for a squared error by half of the way)
 
 
@@ -48,7 +49,7 @@ def dips(run: Run, s: Series) -> Dips | None:
     low = _lowest(x, ratio)
     if low is None and x.min() > 0:  # in logs a peak is a dip upside down
         low = _lowest(1 / x, 1 / np.maximum(ratio, np.finfo(float).tiny))
-        if low is None or median(ratio[low]) < SUMS:
+        if low is None or median(ratio[low]) < (SUMS if series(run, "grad.norm") is None else 1 / CLEAR):
             return None
     if low is None:
         return None
@@ -111,11 +112,14 @@ def _shared(run: Run, step: Ints, factor: float) -> bool:
     if norm is None:
         return factor > 0
     rows = np.flatnonzero(norm.usable & (norm.value >= 0))
-    level = centred_median(norm.value[rows], WINDOW)
+    x = norm.value[rows]
+    if len(x) and float(np.mean(x > PINNED * x.max())) > CLEAR:
+        return factor > 0  # cut to one length before it was logged
+    level = centred_median(x, WINDOW)
     there = np.flatnonzero(np.isin(norm.step[rows], step) & (level > 0))
     if len(there) < LEAST:
         return factor > 0
-    moved = median(norm.value[rows][there] / level[there])
+    moved = median(x[there] / level[there])
     if factor > 1:
         return bool(moved > factor**SHARED)
     return bool(moved < (CLEAR if not factor else factor**SHARED))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.detectors import initial_loss, plateau
+from forensics.run import boosting
 from forensics.run.evaluations import guessing
 from forensics.run.series import series
 from forensics.run.usable_values import begins_late, lacking, usable
-from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
 SUBJECT = "loss_shape"  # the fourth part of it
 EFFECTS = {"loss_climbs_above_any_guess": "loss.train"}  # a symptom of its own, for which there is no detector
@@ -21,6 +22,8 @@ def loss_climbs_above_any_guess(s: Symptoms) -> Sign:
     loss = series(s.run, "loss.train")
     if loss is None or (why := lacking(s.run, plateau.LEAST_VALUES, "loss.train") or begins_late(s.run)):
         return cannot_tell(why if loss is not None else "the training loss was not logged.")
+    if boosting.trees(s.run):
+        return does_not_arise("trees are added up; no weights are updated.")
     chance = guessing(s.run, loss)
     if chance is None and not initial_loss.is_mean(s.run, loss):
         return cannot_tell("neither config nor the log says what guessing costs in this loss.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from forensics.detectors import plateau, warmup
-from forensics.run import settings
+from forensics.run import boosting, settings
 from forensics.run.evaluations import outcomes
 from forensics.run.inputs import is_policy
 from forensics.run.plan import planned_steps
@@ -15,16 +15,12 @@ from forensics.run.usual_rate import family
 from forensics.signs import configured, learning_rate, loss_level
 from forensics.signs.loss_shape import loss_diverged
 from forensics.signs.sign import ABSENT, SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
-from parsers.lazy_regex import lazy_re
 from parsers.loss_names import is_likelihood
 
-EFFECTS = {"setting_holds_loss_up": "config"}  # a symptom of its own, for which there is no detector
+EFFECTS = {"setting_holds_loss_up": "config", "boosting_overshoots": "config"}  # symptoms of their own, for which there is no detector
 SUBJECT = "configured"
 HALF = 0.5  # bound: of the first loss, below which loss_fell_little is not seen; of the planned steps; of the first gradient
 FREQUENCIES = 0.75  # bound: of the first loss; the entropy of single tokens is about 7.6 of the 10.8 nats of a guess among 50,257 (GPT-2's)
-_TREES = lazy_re(
-    r"(?i)(^|[./])(num_leaves|max_leaves|max_depth|min_child_weight|min_data_in_leaf|min_child_samples|min_samples_leaf|n_estimators)$"
-)
 
 
 def smoothing_costs_half(s: Symptoms) -> Sign:
@@ -50,13 +46,9 @@ def smoothing_costs_half(s: Symptoms) -> Sign:
 
 def rounds_cannot_reach(s: Symptoms) -> Sign:
     """Boosting ends after so few rounds that its rate leaves more than half: each takes a rate's share of what is left (Friedman 2001, section 5)."""
-    trees = next((x for x in settings.every(s.run) if _TREES.search(x.key)), None)
-    if trees is None or settings.setting(s.run, "batch_size"):
+    if not boosting.trees(s.run):
         return does_not_arise("config names no trees, which boosting would add up.")
-    told = next(iter(settings.named(s.run, "eta")), None) or settings.setting(s.run, "lr")
-    if told is not None and told.key.rpartition(".")[0] != trees.key.rpartition(".")[0]:  # "mlp.lr" beside "lgbm.num_leaves"
-        return cannot_tell(f"{told.key} need not be the rate of the trees, which {trees.key} sets.")
-    rate = settings.as_number(told.value) if told else None
+    told, rate = boosting.rate(s.run)
     step, _ = usable(s.run)
     if told is None or rate is None or not 0 < rate < 1 or not len(step):
         return cannot_tell("neither log nor config says the learning rate of the boosting.")
@@ -64,6 +56,17 @@ def rounds_cannot_reach(s: Symptoms) -> Sign:
     reached = 1 - (1 - rate) ** rounds
     text = f"Boosting at a learning rate of {rate:g} reaches no more than {reached:.2g} of what there is to learn in {rounds} rounds."
     return seen(text, where=told.where) if reached < HALF else absent(text, where=told.where)
+
+
+def boosting_overshoots(s: Symptoms) -> Sign:
+    """The learning rate of boosting is above 1: each round adds more than all that is left to learn (Friedman 2001, section 5: from 0 to 1)."""
+    if not boosting.trees(s.run):
+        return does_not_arise("config names no trees, which boosting would add up.")
+    told, rate = boosting.rate(s.run)
+    if told is None or rate is None:
+        return cannot_tell("neither log nor config says the learning rate of the boosting.")
+    text = f"Boosting adds {rate:g} times what each round finds is left to learn"
+    return seen(f"{text}: more than all of it.", where=told.where) if rate > 1 else absent(f"{text}.", where=told.where)
 
 
 def high_rate_learns_frequencies_alone(s: Symptoms) -> Sign:

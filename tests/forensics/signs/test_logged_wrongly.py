@@ -22,6 +22,7 @@ N = 200
 CURVE = np.array([loss(i) for i in range(N)])
 FALLS = math.log(50) * np.exp(-np.arange(N) / 400) * (1 + 0.002 * (np.arange(N) % 5))
 SUMMED = {"loss.train": 12 * CURVE, "loss.eval": CURVE}
+LIFTED = np.where(np.arange(N) % 13 == 7, 8, 1) * CURVE
 NAN_LATE = np.where(np.arange(N) < 150, CURVE, np.nan)
 
 
@@ -69,6 +70,10 @@ def looked(sign: str, run: Run) -> Sign:
     ("loss_dips_at_even_distances", {"loss.train": np.where(np.arange(N) % 20 == 7, 0, CURVE)}, {}, None, SEEN),
     ("loss_dips_at_even_distances", {"loss.train": CURVE}, {}, None, ABSENT),
     ("loss_dips_at_even_distances", {"loss.train": CURVE[:12]}, {}, None, CANNOT_TELL),
+    ("loss_dips_at_even_distances", {"loss.train": LIFTED, "grad.norm": CURVE}, {}, None, SEEN),
+    ("loss_dips_at_even_distances", {"loss.train": LIFTED, "grad.norm": LIFTED}, {}, None, ABSENT),  # one batch of each epoch
+    ("loss_dips_at_even_distances", {"loss.train": LIFTED, "grad.norm": 1 + 0 * CURVE}, {}, None, ABSENT),  # clipped to 1 before it was logged
+    ("loss_dips_at_even_distances", {"loss.train": LIFTED}, {}, None, ABSENT),  # nothing tells them from hard batches
 ])  # fmt: skip
 def test_numbers(sign: str, metrics: dict[str, Floats], config: dict[str, Any], framework: str | None, state: str) -> None:
     found = looked(sign, run_of(metrics, config=config, framework=framework))

@@ -11,7 +11,7 @@ import pytest
 
 import forensics
 from forensics.detectors import divergence, warmup
-from forensics.signs import loss_beside_settings
+from forensics.signs import early_climb, loss_beside_settings
 from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
 from tests.forensics.curves import run_of
 from tests.forensics.runs import case, make
@@ -55,6 +55,27 @@ def test_the_floor_of_smoothing_is_its_entropy() -> None:
     assert f"costs {-right * math.log(right) - 0.25 * math.log(0.25):.3g} of a loss" in told.text
     assert look("smoothing_costs_half", STANDS, {}).state == CANNOT_TELL
     assert look("smoothing_costs_half", STANDS, {"label_smoothing": 0.0}).state == ABSENT
+
+
+@pytest.mark.parametrize(
+    ("config", "state"),
+    [
+        ({"max_depth": 4, "eta": 2.6}, SEEN),
+        ({"max_depth": 4, "eta": 1.0}, ABSENT),  # XGBoost's documentation: from 0 to 1
+        ({"max_depth": 4}, CANNOT_TELL),
+        ({"eta": 2.6}, CANNOT_TELL),  # of no trees
+        ({"lgbm.max_depth": 4, "mlp.lr": 2.6}, CANNOT_TELL),
+    ],
+)
+def test_boosting_adds_no_more_than_is_left(config: dict[str, Any], state: str) -> None:
+    assert look("boosting_overshoots", STANDS, config).state == state
+
+
+def test_trees_climb_for_no_want_of_clipping() -> None:
+    climbs = np.r_[0.7, 0.8, np.full(58, 9.0)]
+    of_trees = {"max_depth": 4, "eta": 2.6, "num_classes": 2}
+    assert early_climb.loss_climbs_above_any_guess(Symptoms(run_of({"loss.train": climbs}, config={"num_classes": 2}), ())).state == SEEN
+    assert early_climb.loss_climbs_above_any_guess(Symptoms(run_of({"loss.train": climbs}, config=of_trees), ())).state == CANNOT_TELL
 
 
 def test_rounds_of_boosting_reach_what_their_rate_leaves_them() -> None:
