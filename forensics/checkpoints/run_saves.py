@@ -11,21 +11,19 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from forensics import outlines
 from forensics.case import Finding
 from forensics.checkpoints.age import counters
 from forensics.checkpoints.describe import Checkpoint, kind_of, measure, step_of
 from forensics.checkpoints.looks import is_state
+from forensics.checkpoints.save_steps import end_of_epoch, is_epoch, last_of_log
 from forensics.checkpoints.sick_document import row as tensor_row
 from forensics.checkpoints.sick_values import damaged
 from forensics.findings import GRAVE, began
 from forensics.run import how_it_ended
 from forensics.run.once import once
-from forensics.run.series import series
 from parsers import arrow, secrets
-from parsers.checkpoints import Contents, folder, read_file
+from parsers.checkpoints import folder, read_file
 from parsers.formats import checkpoint_files
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Gap, Run
@@ -185,34 +183,12 @@ def _open(run: Run) -> tuple[list[Checkpoint], dict[Path, str]]:
                 run.gaps.append(Gap(g.at, f"its contents: {secrets.mask_text(g.what)}"[:300], None, sources[0]))
         if contents.tensors or contents.values:
             stated = step if step is not None else step_of(contents)
-            c = Checkpoint(contents, None if _is_epoch(stated, contents, run) else stated, kind_of(contents))
+            c = Checkpoint(contents, None if is_epoch(stated, contents, run) else stated, kind_of(contents))
             if stated is None:  # neither file nor name says it
-                counted = counters(c).optimizer
-                c.step = counted if counted is not None else _end_of_epoch(contents, run)
+                told = (last_of_log(contents, run), counters(c).optimizer, end_of_epoch(contents, run))
+                c.step = next((n for n in told if n is not None), None)
             found.append(c)
     return sorted(found, key=lambda c: (c.step is None, c.step or 0)), shown
-
-
-def _epochs(contents: Contents) -> list[float]:
-    return [v for k, v in contents.values.items() if k.rpartition(":")[2] == "epoch" and type(v) in (int, float)]
-
-
-def _end_of_epoch(contents: Contents, run: Run) -> int | None:
-    """The last step that was logged before the epochs were over that a file counts; None where it counts none, or none were logged."""
-    told, logged = _epochs(contents), series(run, "epoch")
-    if not told or logged is None or not logged.usable.any():
-        return None
-    epoch = np.floor(logged.value[logged.usable])
-    first = float(epoch.min())
-    within = epoch < max(told[0] + first, first + 1)  # from 0 on the next one is saved, from 1 on the one that ended
-    return int(logged.step[logged.usable][within].max()) if within.any() else None
-
-
-def _is_epoch(step: int | None, contents: Contents, run: Run) -> bool:
-    """True where the number in the name is that of the epoch: checkpoint-3.pth.tar of a run that has thousands of steps."""
-    epochs = _epochs(contents)
-    last = max((a["steps"][1] for a in run.attempts if a.get("steps")), default=0)
-    return step is not None and any(abs(e - step) <= 1 for e in epochs) and last > 5 * step
 
 
 def _spread(groups: list[Any]) -> list[Any]:

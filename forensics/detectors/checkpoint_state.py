@@ -35,7 +35,7 @@ from forensics.checkpoints.describe import Checkpoint
 from forensics.checkpoints.looks import kin
 from forensics.checkpoints.lost_parts import parts, parts_gone
 from forensics.errors import CannotTell
-from forensics.run import endings
+from forensics.run import endings, settings
 from forensics.run.series import series
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
@@ -110,13 +110,14 @@ def _tokenizer(run: Run) -> Iterator[Finding]:
 
 def _began_anew(run: Run, found: list[Row], starts: list[int], part: str) -> Iterator[Finding]:
     counted = [(c, n) for c, n in found if getattr(n, part) is not None]
+    adds_up = settings.number(run, "accumulation") or 1  # micro-batches for one update, where these are what the label counts
     skips = series(run, "loss_scale") is not None  # steps that overflow are not counted: a count may stand still
     before: Row | None = None
     for c, n in counted:
         age, step = getattr(n, part), c.step or 0
         begins = starts + [(o.step or 0) + 1 for o, _ in found if o.step and o.step < step and not skips]
         since = next((s for s in begins if s <= step and (_close(age, step - s, step) or _close(age, step - s + 1, step))), None)
-        told = since is not None and age < BEHIND * step
+        told = since is not None and age < BEHIND * step and not (part == "optimizer" and _close(age * adds_up, step, step))
         fell = before is not None and age < getattr(before[1], part)
         if _close(age, step, step):
             before = (c, n)

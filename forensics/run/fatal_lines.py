@@ -11,7 +11,10 @@ from forensics.run.endings import Event
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
-DISK = lazy_re(r"No space left on device|Disk quota exceeded|\bErrno (?:28|122)\b|\bENOSPC\b|\bEDQUOT\b|unexpected pos \d+ vs", re.I)
+DISK = lazy_re(
+    r"No space left on device|Disk quota exceeded|\bErrno (?:28|122)\b|\bENOSPC\b|\bEDQUOT\b|unexpected pos \d+ vs|basic_ios::clear: iostream error",
+    re.I,
+)
 MEMORY = lazy_re(r"out[ _]of[ _](?:memory|me\+)|oom.?kill|can(?:no|')t allocate memory", re.I)
 HARDWARE = lazy_re(r"\bXid\b|fallen off the bus|uncorrectable|\bECC error|node[ _]fail", re.I)
 INTERRUPT = lazy_re(r"KeyboardInterrupt|\bSIGINT\b|Ctrl-?C", re.I)

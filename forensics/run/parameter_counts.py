@@ -1,7 +1,7 @@
 """How many parameters a model has and how many of them train, as training scripts print it.
 
 Peft prints `trainable params: 6,144 || all params: 68,928`, Lightning and Keras a table with a line each for trainable, non-trainable and total,
-the Trainer `Number of trainable parameters = 6,144`; scripts of people say `47,188 parameters, 196 trainable`.
+the Trainer `Number of trainable parameters = 6,144`; scripts of people say `47,188 parameters, 196 trainable` or `trainable params 196 / 47188`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,22 @@ from parsers.tables import Run
 
 _N = r"(?<![\w.])(\d[\d,_]{0,20}(?:\.\d{1,9})?) ?([KMB])?\b"
 _P = r"(?:model )?param(?:eter)?s?"
+_OF = r" ?(?:/|\b(?:out )?of\b) ?"
+_BARE = r"\d[\d,_.]{0,20} ?[KMB]?"
 _TRAIN = (
+    lazy_re(rf"(?i){_N}{_OF}{_BARE} {{1,9}}trainable {_P}\b"),
     lazy_re(rf"(?i)(?<!non-)\btrainable {_P}\W{{0,4}}{_N}"),
     lazy_re(rf"(?i){_N} {{1,9}}trainable {_P}\b"),
     lazy_re(rf"(?i)\b{_P},? \(?{_N} trainable\b"),
 )
 _STILL = (lazy_re(rf"(?i)\bnon-trainable {_P}\W{{0,4}}{_N}"), lazy_re(rf"(?i){_N} {{1,9}}non-trainable {_P}\b"))
-_ALL = (lazy_re(rf"(?i)\b(?:all|total) {_P}\W{{0,4}}{_N}"), lazy_re(rf"(?i){_N} {{1,9}}total {_P}\b"), lazy_re(rf"(?i){_N} {_P},? \(?\d"))
+_ALL = (
+    lazy_re(rf"(?i)(?<!non-)\btrainable {_P}\W{{0,4}}{_BARE}{_OF}{_N}"),
+    lazy_re(rf"(?i)(?<![\w.]){_BARE}{_OF}{_N} {{1,9}}trainable {_P}\b"),
+    lazy_re(rf"(?i)\b(?:all|total) {_P}\W{{0,4}}{_N}"),
+    lazy_re(rf"(?i){_N} {{1,9}}total {_P}\b"),
+    lazy_re(rf"(?i){_N} {_P},? \(?\d"),
+)
 _UNITS = {"K": 1e3, "M": 1e6, "B": 1e9}
 
 

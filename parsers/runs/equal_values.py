@@ -57,6 +57,20 @@ def same_together(pairs: Iterable[tuple[Points, Points]]) -> bool:
     return sum(n for n, _ in told) >= _SEQUENCE and all(share >= _NEARLY_ALL for _, share in told)
 
 
+def begins_alike(pairs: Iterable[tuple[Points, Points]]) -> bool:
+    """Do the values of the first ones begin those of the second ones, at whatever steps? A state holds what was logged until it was saved, and the
+    log goes on. Those that change count together, and none of them may say other values."""
+    told = []
+    for a, b in pairs:
+        begun, whole = _once(a)[1], _once(b)[1]
+        if len(begun) < _FEW or len(whole) < len(begun) or _counts(begun):
+            continue
+        rows = np.arange(len(begun))
+        if (share := equal_share((rows, begun), (rows, whole[: len(begun)]))) is not None:
+            told.append((len(begun), share))
+    return sum(n for n, _ in told) >= _SEQUENCE and all(share >= _NEARLY_ALL for _, share in told)
+
+
 def _in_order(a: Points, b: Points) -> tuple[int, float] | None:
     """How many values both say, and the share of them that are equal in their order; None where one has many more, nothing changes, or whole numbers
     only rise: these count what was done, in each run of a sweep alike.

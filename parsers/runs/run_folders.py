@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from parsers import arrow, names
 from parsers.runs import copy_prefilter, duplicates, epoch_files
 from parsers.runs.assemble import FileRead
-from parsers.runs.equal_values import ENOUGH, Points, apart_together, equal_share, one_step_apart, same_sequence, same_together
+from parsers.runs.equal_values import (
+    ENOUGH,
+    Points,
+    apart_together,
+    begins_alike,
+    equal_share,
+    one_step_apart,
+    same_sequence,
+    same_together,
+)
 from parsers.runs.homes import ONE_RUN, home, series_name
 from parsers.runs.spans import Span
 from parsers.tables import DATED
@@ -153,6 +162,14 @@ def counted_otherwise(a: Unit, b: Unit) -> bool:
         return True
     pairs = [(one[k], two[k]) for k in sorted(both) if not k.startswith(_MACHINE)]
     return same_together(pairs) or apart_together(pairs)
+
+
+def saved_of(state: Unit, log: Unit) -> bool:
+    """Is one the history that a training saved with its last checkpoint, and the other its log, which goes on from there?"""
+    if state.format != "trainer_state":
+        return False
+    one, two = points(state), points(log)
+    return begins_alike((one[k], two[k]) for k in sorted(shared(state, log)) if not k.startswith(_MACHINE))
 
 
 def sums_up_epochs(a: Unit, b: Unit) -> bool:

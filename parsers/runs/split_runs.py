@@ -22,7 +22,7 @@ from parsers import rank_names
 from parsers.runs import one_log
 from parsers.runs.assemble import FileRead, Group, parts
 from parsers.runs.homes import TRACKERS, home, inside, nearness, run_id
-from parsers.runs.run_folders import Unit, counted_otherwise, is_copy, shared, sums_up_epochs, units
+from parsers.runs.run_folders import Unit, counted_otherwise, is_copy, saved_of, shared, sums_up_epochs, units
 from parsers.runs.spans import goes_on
 
 
@@ -106,7 +106,7 @@ def _episodes_and_means(a: Unit, b: Unit) -> bool:
 def _told_twice(a: Unit, b: Unit) -> bool:
     """Is it proven that both tell of one life, with equal values: whatever else lies beside one of them?"""
     below = a.format != b.format and (inside(a.home, b.home) or inside(b.home, a.home))
-    return bool(is_copy(a, b)) or (below and counted_otherwise(a, b))
+    return bool(is_copy(a, b)) or (below and (counted_otherwise(a, b) or saved_of(a, b) or saved_of(b, a)))
 
 
 def _continued(a: Unit, b: Unit) -> bool:

@@ -56,6 +56,23 @@ def test_an_optimizer_that_began_anew(tmp_path: Path) -> None:
     assert [(f["facts"]["what"], f["steps"]) for f in found] == [("optimizer_anew", [101, 200])]
 
 
+@pytest.mark.parametrize(
+    ("count", "adds_up", "told"),
+    [(100, 1, ["optimizer_anew"]), (200, 1, []), (196, 1, []), (100, 2, [])],  # 196: skipped for overflows
+)
+def test_the_count_of_an_optimizer_beside_the_last_iteration(count: int, adds_up: int, told: list[str], tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"gradient_accumulation_steps": adds_up}))
+    log(tmp_path, range(1, 111))
+    text = (tmp_path / "log.jsonl").read_text()
+    log(tmp_path, range(101, 201))
+    (tmp_path / "log.jsonl").write_text(text + (tmp_path / "log.jsonl").read_text())
+    model, optimizer, schedule = make()
+    train(model, optimizer, schedule, count)
+    torch.save({"model": model.state_dict(), "opt": optimizer.state_dict(), "it": 200}, tmp_path / "last.pt")
+    found = [f for f in analyzed(tmp_path)["findings"] if f["kind"] == "checkpoint_state"]
+    assert [f["facts"]["what"] for f in found] == told
+
+
 @pytest.mark.parametrize(("weights", "found"), [({}, 1), ({"lora_A.weight": torch.ones(4, 8), "lora_B.weight": torch.randn(8, 4)}, 0)])
 def test_an_adapter_that_holds_nothing(weights: dict[str, torch.Tensor], found: int, tmp_path: Path) -> None:
     log(tmp_path, range(1, 201))

@@ -59,3 +59,18 @@ def test_a_state_of_another_training_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text(said(tenths(1, 30)))
     state(tmp_path, 44)
     assert steps(parsers.read(str(tmp_path / "train.log"))) == [*range(1, 31)]
+
+
+def test_lines_go_on_beyond_the_state_of_the_last_whole_save(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(said(tenths(1, 30)))
+    (tmp_path / "out/checkpoint-168").mkdir(parents=True)
+    state(tmp_path / "out/checkpoint-168", 24)
+    (run,) = parsers.read_all(tmp_path)
+    assert steps(run) == [*range(7, 211, 7)]
+
+
+def test_lines_that_say_other_losses_than_the_state_are_of_another_training(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(said(tenths(1, 30)).replace("'loss': 2", "'loss': 1"))
+    (tmp_path / "out/checkpoint-168").mkdir(parents=True)
+    state(tmp_path / "out/checkpoint-168", 24)
+    assert len(parsers.read_all(tmp_path)) == 2

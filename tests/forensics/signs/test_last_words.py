@@ -40,6 +40,7 @@ def looked(sign: str, folder: Path) -> Sign:
     ("exception_quoted", DONE, ABSENT, "finished"),
     ("exception_quoted", "", CANNOT_TELL, "no line says"),
     ("disk_full_quoted", DISK, SEEN, "disk full"),
+    ("disk_full_quoted", TRACE.format(where="save") + "RuntimeError: basic_ios::clear: iostream error\n", SEEN, "disk full"),
     ("disk_full_quoted", KEY, ABSENT, "KeyError"),
     ("hardware_fault_quoted", XID, SEEN, "Xid"),
     ("hardware_fault_quoted", CUDA, ABSENT, "CUDA error"),
