@@ -226,6 +226,7 @@ def test_what_players_pull_at_and_a_policy_by_short_words() -> None:
     assert name("adv_D", *gan) == name("adv_G", *gan) == "loss.aux" and name("adv_D", "loss") == "other/adv_D"
     ppo = ("surrogate", "critic_mse", "H", "kl3", "ret_mean")
     assert [name(tag, *ppo) for tag in ppo] == ["rl.loss_policy", "rl.loss_value", "rl.entropy", "rl.kl", "rl.reward"]
+    assert name("ent", "pi_loss", "v_loss") == "rl.entropy" and name("ent", "loss") == "other/ent"
     assert name("H", "loss") == "other/H" and name("ret_mean", "rollout/ep_len_mean") == "rl.reward"
 
 
