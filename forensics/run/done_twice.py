@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from forensics.run.series import Floats
+from forensics.run.once import once
 from parsers import arrow
 from parsers.tables import Run
 
@@ -17,15 +17,17 @@ def steps(run: Run, before: dict[str, Any], after: dict[str, Any]) -> int:
     again = max(before["steps"][1] - after["steps"][0] + 1, 0)
     if not again:
         return 0
-    ended, begun = _epochs(run, before["index"]), _epochs(run, after["index"])
-    later = len(ended) > 0 and len(begun) > 0 and begun.min() > ended.max()
-    return 0 if later else again
+    epochs = _epochs(run)
+    ended, begun = epochs.get(before["index"]), epochs.get(after["index"])
+    return 0 if ended and begun and begun[0] > ended[1] else again
 
 
-def _epochs(run: Run, attempt: int) -> Floats:
+@once
+def _epochs(run: Run) -> dict[int, tuple[float, float]]:
+    """Attempt -> the first and last epoch that it logged, of all its rows: a series lacks those that a later attempt does again."""
     table = run.tables["metrics"]
     code, names = arrow.codes(table["name"])
-    of_epoch = np.array([n == "epoch" for n in names], bool)[code] if names else np.zeros(0, bool)
-    rows = np.flatnonzero(of_epoch & (arrow.filled(table["attempt"], -1) == attempt))
-    found: Floats = arrow.values(table["value"].take(rows))
-    return found[np.isfinite(found)]
+    rows = np.flatnonzero(np.array([n == "epoch" for n in names], bool)[code]) if names else np.zeros(0, np.int64)
+    value, attempt = arrow.values(table["value"].take(rows)), arrow.filled(table["attempt"].take(rows), -1)
+    told = {int(i): value[(attempt == i) & np.isfinite(value)] for i in np.unique(attempt)}
+    return {i: (float(x.min()), float(x.max())) for i, x in told.items() if len(x)}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from forensics.checkpoints import first_norm
@@ -13,6 +11,7 @@ from forensics.run.inputs import is_policy
 from forensics.run.metrics_in_words import probability, worded
 from forensics.run.recipe import LANGUAGE
 from forensics.run.robust import median
+from forensics.run.series import series
 from forensics.run.usable_values import first_level, lacking, last_level, usable
 from forensics.run.usual_rate import family, is_set, optimizer, tuned
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -25,7 +24,7 @@ EFFECTS = {"decay_outweighs_gradient": "loss.train"}  # a symptom of its own, fo
 OF_L2 = 0.1
 UNFIT = 0.9  # bound: of the first loss; what stands above has not fitted the data that it was given
 ABOVE = 1.1  # unit: a tenth above what one constant answer costs
-_DECOUPLED = re.compile(r"(?i)adamw|lion|decoupled|lamb|adafactor|muon|shampoo|sophia")
+_DECOUPLED = lazy_re(r"(?i)adamw|lion|decoupled|lamb|adafactor|muon|shampoo|sophia")
 _BASE_RATE = (
     r"^(?:train(?:ing)?[ /])?(?:base rate|prevalence|(?:pos|positive)s?(?: (?:class|label)s?)? (?:rate|share|frac|fraction|ratio))$"
 )
@@ -75,9 +74,9 @@ def _small(run: Run) -> str:
 def _worse_than_constant(run: Run) -> str:
     """A training loss that one constant answer would beat."""
     rate = probability(worded(run, _BASE_RATE))
-    loss = usable(run, "loss.train")[1]
-    tag = next((t for n, t in zip(*(run.tables["metrics"][c].to_pylist() for c in ("name", "tag")), strict=True) if n == "loss.train"), "")
-    if rate is None or not _BINARY.search(str(tag)) or any(is_set(w) for w in settings.named(run, _WEIGHS)):
+    logged, loss = series(run, "loss.train"), usable(run, "loss.train")[1]
+    tag = logged.tag if logged is not None else ""
+    if rate is None or not _BINARY.search(tag) or any(is_set(w) for w in settings.named(run, _WEIGHS)):
         return ""
     share = median(rate.value[rate.usable])
     if not 0 < share < 1:
