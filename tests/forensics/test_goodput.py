@@ -88,3 +88,12 @@ def test_steps_of_a_later_epoch_are_done_once(tmp_path: Path, epoch: int, lost: 
     run = read(tmp_path)
     assert [a["steps"] for a in run.attempts] == [[1, 180], [24, 48]]
     assert goodput.measure(run)["steps_lost"] == lost
+
+
+def test_an_epoch_that_is_logged_now_and_then_does_not_tell(tmp_path: Path) -> None:
+    """The first epoch of the new attempt stands at a step that the old one never reached."""
+    rows = [{"step": s, "loss": 2 - s / 900, "time": START + s} for s in range(1, 455)]
+    rows += [{"step": s, "loss": 2 - s / 900, "time": START + 900 + s} for s in range(401, 701)]
+    told = [r | ({"epoch": r["step"] / 570} if r["step"] % 200 == 0 else {}) for r in rows]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(r) + "\n" for r in told))
+    assert goodput.measure(read(tmp_path))["steps_lost"] == 54
