@@ -51,7 +51,7 @@ def counters(c: Checkpoint) -> Counters:
     for name, value in c.contents.values.items():
         source, _, plain = name.rpartition(":")
         last = plain.rpartition(".")[2]
-        in_optimizer = "optim" in plain or "optim" in source or _COUNT.search(plain) is not None
+        in_optimizer = "optim" in plain or "optim" in source or COUNT.search(plain) is not None
         number = type(value) in (int, float) and math.isfinite(value)
         if last == "step" and in_optimizer and number and "sched" not in plain:
             steps.append(int(value))
@@ -68,7 +68,7 @@ def counters(c: Checkpoint) -> Counters:
     return Counters(c.step, max(steps, default=None), max(ages, default=None), len(states), len(params), adam, lr)
 
 
-_COUNT = lazy_re(r"(^|[.:])state\.\w+\.step$")  # wherever the optimizer's state dict lies: `opt.state.0.step`
+COUNT = lazy_re(r"(^|[.:])state\.[^.]+\.step$")  # wherever the optimizer's state dict lies: `opt.state.0.step`
 _STATE = lazy_re(r"(^|[.:])state\.[^.]+\.\w+$")  # Muon and SGD keep a momentum_buffer
 
 

@@ -8,7 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from forensics.checkpoints.age import counters, numbers
+from forensics.checkpoints.age import COUNT, counters, numbers
 from forensics.checkpoints.describe import Checkpoint, open_checkpoint
 from forensics.checkpoints.layers import STARTED
 from forensics.checkpoints.looks import Found, finding, is_state, measured
@@ -25,7 +25,6 @@ FIRST = (0.2, 0.99)  # of the base rate: a schedule's first rate is nearly nothi
 TINY_SCALE = 1.0  # of losses: torch begins at 65536 and halves at each overflow, healthy runs stay above
 _ROOT = lazy_re(r"(?i)(.*[:.])?(optimi[sz]er(_state(_dict|s)?)?|optim(_state_dict)?)(\.\d+)?")
 _MOMENTUM = lazy_re(r"param_groups\.\d+\.momentum$")
-_COUNT = lazy_re(r"(^|[.:])state\.[^.]+\.step$")
 _USED = lazy_re(r"param_groups\.\d+\.lr$")
 _SAID = lazy_re(r"(?i)^(?=.*?sched).*\._last_lr\.\d+$")
 _BASE = lazy_re(r"(?i)^(?=.*?sched).*\.base_lrs\.\d+$")
@@ -113,7 +112,7 @@ def _shapes(c: Checkpoint) -> Iterator[Found]:
 def steps(c: Checkpoint) -> Iterator[Found]:
     """Counts of single parameters that are not those of the others; a count far beyond the label."""
     groups: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    for name, value in numbers(c, _COUNT).items():
+    for name, value in numbers(c, COUNT).items():
         groups[name.rpartition("state.")[0]][name] = value
     apart = False
     for counts in groups.values():

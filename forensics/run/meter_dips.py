@@ -113,7 +113,7 @@ def _shared(run: Run, step: Ints, factor: float) -> bool:
         return factor > 0
     rows = np.flatnonzero(norm.usable & (norm.value >= 0))
     x = norm.value[rows]
-    if len(x) and float(np.mean(x > PINNED * x.max())) > CLEAR:
+    if len(x) and median(x) > PINNED * float(x.max()):
         return factor > 0  # cut to one length before it was logged
     level = centred_median(x, WINDOW)
     there = np.flatnonzero(np.isin(norm.step[rows], step) & (level > 0))
