@@ -66,6 +66,7 @@ WHY = {
 SAME_RATE = 1.2  # measured: no warm restart moves a rate by less; at 0.84 of it two of 82 faulty runs are lost (docs/thresholds.md)
 BEFORE, STRETCH, FLAT = 50, 5, 0.9  # values; share of a stretch that stands within a third of its median. Not critical (docs/thresholds.md)
 CLEAR_ODDS = 0.7  # measured: at 0.49 the same runs, at 0.98 of it 16 of 82 faulty ones are lost (docs/thresholds.md)
+FEW = 2  # values; bound: a fast spike lasts one or two
 RARE = 3  # bound: fast spikes of a run whose few hard samples they may be; a cause that acts again and again makes more
 CLEAR_SIGMA, CLEAR_SHARE, HUGE = 9.0, 0.15, 2.0  # heights, in ln; measured: 1.4 of the first loses one run (docs/thresholds.md)
 
@@ -171,7 +172,7 @@ def _finding(run: Run, s: Series, h: History, j: Spike, until: int, alike: int, 
     grave = (
         "info"
         if against or alike or measurements.trifling(s.value[s.usable], level, facts.height, one_sample=rare and j.kind == "fast")
-        else severity(j, facts.over_highest)
+        else severity(j, facts.over_highest, at_the_end=censored and facts.values <= FEW)
     )
     title = _title(j, facts) + f", while {against}" * bool(against) + f"; {alike} more like it come and go throughout the run" * bool(alike)
     return evidence.found(facts, title, (start, stop), grave, shown, key=f"{peak}-attempt{attempt}" if attempt else peak, times=times)
@@ -211,11 +212,12 @@ def _falls_at(step: Any, y: excursions.Floats, e: excursions.Excursion) -> int |
     return int(step[e.start + last]) if over else None
 
 
-def severity(j: Spike, over_highest: float | None) -> str:
-    """critical: it does not come back; info: no instability, or a small one that is over at once; else warning."""
+def severity(j: Spike, over_highest: float | None, *, at_the_end: bool = False) -> str:
+    """critical: it does not come back; info: no instability, or a small one that is over at once; else warning. ``at_the_end``: so few
+    values are above the level when the log ends that most spikes would not be over either."""
     if j.kind == "not_a_spike":
         return "warning" if j.why == "data" else "info"
-    if j.kind == "non_recovering":
+    if j.kind == "non_recovering" and not (at_the_end and not j.why):
         return "critical"
     likely = j.probability >= CLEAR_ODDS
     large = j.at.sigmas >= CLEAR_SIGMA and j.at.height >= CLEAR_SHARE

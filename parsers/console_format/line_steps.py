@@ -11,6 +11,8 @@ from parsers.console_format.line_prefix import Line
 from parsers.console_format.remaining_time import Remaining
 from parsers.records.vocabulary import BATCH_NUMBER, COMPOSED_STEPS, EPOCH_STEPS, RUN_CLOCK, STEP, THROUGH_THE_RUN
 
+RUN_COUNT = 2  # epochs that went on counting: one may be a longer epoch than the one before it; bound: two in a row by chance hardly
+
 
 class Steps:
     """Where the log is: ``step`` and the ``line`` that said so."""
@@ -39,6 +41,7 @@ class Steps:
         self.begun = (0, 0, 0)  # epoch and step from which on epochs have the length of their first line, and that length
         self.laps: dict[int, int] = {}  # epoch -> steps before it, where lines count within their epoch
         self.lap = (-1, -1)  # epoch and count of the last such line
+        self.onward = 0  # epochs that went on counting where the one before them stopped
         self.bars = Bars()
         self.under: int | None = None  # the last epoch that a line named below its steps
         self.bar = (-1, 0, 0)  # epoch, count and total of the last bar that counts within its epoch
@@ -161,7 +164,8 @@ class Steps:
 
     def _laid(self, epoch: int, count: int, length: int = 0, held_out: bool = False) -> int:
         """The step of a line that names an epoch and a count: within it if the ``length`` of an epoch is known or it falls when the
-        epoch rises, else over the run. A batch of an evaluation stands where training stands (``held_out``)."""
+        epoch rises, else over the run. Where two epochs went on counting, a later fall is a resume. A batch of an evaluation stands where
+        training stands (``held_out``)."""
         if held_out and epoch in self.laps:
             return self.laps[epoch] + self.lap[1]
         if length:
@@ -170,7 +174,9 @@ class Steps:
         if epoch not in self.laps:
             before = self.laps.get(last_epoch, 0)
             again = before + last + (count == 0)  # 0, 1, ... in each epoch
-            self.laps[epoch] = again if epoch > last_epoch >= 0 and count <= last else before if epoch > last_epoch else 0
+            falls = epoch > last_epoch >= 0 and count <= last and self.onward < RUN_COUNT
+            self.laps[epoch] = again if falls else before if epoch > last_epoch else 0
+            self.onward += epoch > last_epoch >= 0 and last < count <= last + 2 * self.every  # at the pace of its lines
         self.lap = (epoch, count)
         return self.laps[epoch] + count
 

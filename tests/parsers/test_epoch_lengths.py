@@ -36,3 +36,12 @@ def test_rows_of_ultralytics_count_epochs(tmp_path: Path) -> None:
     tables, notes = read(tmp_path, "Starting training for 200 epochs...\n" + rows)
     assert [m["step"] for m in tables["metrics"] if m["tag"] == "box"] == [0, 1, 2]
     assert EPOCH_STEPS in notes
+
+
+def test_a_count_that_ran_through_two_epochs_runs_through_a_resume_at_the_border_too(tmp_path: Path) -> None:
+    places = [(1, 5), (1, 10), (2, 15), (2, 20), (3, 25), (3, 30), (4, 30), (4, 35)]
+    tables, _ = read(tmp_path, "".join(f"Epoch {e}, Batch {i}, Training Loss: {3 - i / 50:.4f}\n" for e, i in places))
+    assert [m["step"] for m in tables["metrics"] if m["tag"] == "Training Loss"] == [i for _, i in places]
+    fallen = [(1, 5), (1, 10), (2, 5), (2, 10), (3, 5), (3, 10)]
+    tables, _ = read(tmp_path, "".join(f"Epoch {e}, Batch {i}, Training Loss: {3 - i / 50:.4f}\n" for e, i in fallen))
+    assert [m["step"] for m in tables["metrics"] if m["tag"] == "Training Loss"] == [5, 10, 15, 20, 25, 30]
