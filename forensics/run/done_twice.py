@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from forensics.run import reach
 from forensics.run.once import once
 from forensics.run.series import Floats, Ints
 from parsers import arrow
@@ -14,9 +15,10 @@ from parsers.tables import Run
 
 def steps(run: Run, before: dict[str, Any], after: dict[str, Any]) -> int:
     """How many of the steps of the attempt `before` the attempt `after` does again: none where rows that it logs of these steps are of a later
-    epoch. A loop that works out its step from the number of batches of an epoch counts otherwise once a batch holds more samples."""
-    last = before["steps"][1]
-    again = max(last - after["steps"][0] + 1, 0)
+    epoch. A loop that works out its step from the number of batches of an epoch counts otherwise once a batch holds more samples.
+    A log whose first row is one logging interval after step 0 names each row by its last step: its first row again is a whole interval."""
+    last, first, every = before["steps"][1], run.attempts[0]["steps"][0], reach.interval(run)
+    again = max(last - after["steps"][0] + (every if first == every else 1), 0)
     attempt, step, epoch = _epochs(run)
     ended, begun = epoch[attempt == before["index"]], epoch[(attempt == after["index"]) & (step <= last)]
     return 0 if len(ended) and len(begun) and begun.min() > ended.max() else again

@@ -23,31 +23,25 @@ _OTHER = lazy_re(r"\b(?:per|rate|speed|second|sec|ms|time|batch|lr|mean|avg|eval
 
 
 def epochs_count_anew(s: Symptoms) -> Sign:
-    """The number of the epoch falls back to the run's first while the steps go on: whoever orders samples by the epoch begins with the first order."""
+    """The number of the epoch, or the share of it that is done, falls back to the run's first while the steps go on: whoever orders samples by
+    the epoch begins with the first order."""
     epoch = series(s.run, "epoch")
     if epoch is None:
         return cannot_tell("no epochs were logged.")
     rows = _in_order(epoch)
-    number, step = np.floor(epoch.value[rows]), epoch.step[rows]
+    number, step = epoch.value[rows], epoch.step[rows]
     back = np.flatnonzero(np.diff(number) < 0) + 1
     if not len(back):
-        return absent(f"Epochs go on with the steps, from {number[0]:.0f} to {number[-1]:.0f}." if len(rows) else "No epoch has a number.")
-    pace = median(np.diff(epoch.value[rows]).clip(min=0))  # of two rows
-    if (epoch.value[rows][back] - epoch.value[rows][0] > AHEAD * pace).any():  # as where an epoch has another number of steps now
-        return absent(
-            f"At step {step[back[0]]} the number of the epoch falls to {epoch.value[rows][back[0]]:.3g}, which is not where it began."
-        )
+        return absent(f"Epochs go on with the steps, from {number[0]:.3g} to {number[-1]:.3g}." if len(rows) else "No epoch has a number.")
+    ahead = AHEAD * median(np.diff(number).clip(min=0))  # rows
+    if (number[back] - number[0] > ahead).any():  # as where an epoch has another number of steps now
+        return absent(f"At step {step[back[0]]} the number of the epoch falls to {number[back[0]]:.3g}, which is not where it began.")
     restarts = max(len(s.run.attempts) - 1, len(endings.events(s.run, "resume")))
     # rows of another table in between fall to any number, and on one step; stages of a plan may each count their own
-    if (
-        (number[back] > number[0]).any()
-        or (number[back - 1] <= number[0]).any()
-        or (step[back] <= step[back - 1]).any()
-        or len(back) > restarts
-    ):
+    if (number[back - 1] <= number[0] + ahead).any() or (step[back] <= step[back - 1]).any() or len(back) > restarts:
         return cannot_tell(f"the numbers of epochs fall {len(back)} times, and the log tells of {restarts} restarts.")
     at, times = int(back[0]), f", and so {len(back) - 1} times more" if len(back) > 1 else ""
-    text = f"At step {step[at]} the number of the epoch falls from {number[at - 1]:.0f} to {number[at]:.0f} while the steps go on{times}."
+    text = f"At step {step[at]} the number of the epoch falls from {number[at - 1]:.3g} to {number[at]:.3g} while the steps go on{times}."
     return seen(text, where=epoch.place(s.run, int(rows[at])), first=int(step[at]))
 
 

@@ -80,6 +80,27 @@ def test_the_last_warm_restart_of_several_is_schedule_however_near_the_end(tmp_p
     assert "lr_schedule" in kinds(analyzed(tmp_path / "b", jump))
 
 
+@pytest.mark.parametrize("again", [True, False])
+def test_a_rate_on_its_way_down_that_warms_up_again_after_a_restart_was_reset(again: bool, tmp_path: Path) -> None:
+    """Its first value is hardly below the last one before the restart, and the way up is a warmup like any."""
+    rate = [2e-3 * min((i + 1) / 4, 1 - i / 80) for i in range(80)]
+    x = curve(60)
+    lines = [f"step {10 * i + 10}: loss {x[i]:.4f}, lr {rate[i % 40 if again else i]:.4e}" for i in range(60)]
+    (tmp_path / "train.log").write_text("\n".join([*lines[:40], "--- restarted, checkpoint out/checkpoint-400", *lines[40:]]) + "\n")
+    case = forensics.analyze(str(tmp_path))
+    assert [a["steps"] for a in case.run["attempts"]] == [[10, 400], [410, 600]]
+    assert ("lr_schedule" in {f.kind for f in case.findings}) == again
+
+
+@pytest.mark.parametrize(("first", "redone"), [(10, 20), (0, 11)])
+def test_rows_that_name_their_last_step_tell_of_whole_intervals_done_twice(first: int, redone: int, tmp_path: Path) -> None:
+    x = curve(40)
+    before, after = ([f"step={i} loss={x[i // 10]:.4f}" for i in rows] for rows in (range(first, 180, 10), range(160, 310, 10)))
+    (tmp_path / "train.log").write_text("\n".join([*before, "restored from ck.pt", *after]) + "\n")
+    told = next(f for f in forensics.analyze(str(tmp_path)).findings if f.kind == "restart")
+    assert told.facts.redone == redone
+
+
 def test_a_process_that_died_in_the_middle_of_a_log_ends_a_attempt(tmp_path: Path) -> None:
     rate = [1e-3 * min((i % 100 + 1) / 40, 1.0) for i in range(200)]
     x = curve(200)

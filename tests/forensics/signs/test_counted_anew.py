@@ -24,6 +24,7 @@ RESUMED = [{"kind": "resume", "text": "continue from update 200", "level": "info
         (ANEW, {"attempts": ATTEMPTS}, "seen"),
         (ANEW, {"events": RESUMED}, "seen"),
         (np.where(T < 200, T / 50, (T - 200) / 50), {"attempts": ATTEMPTS}, "seen"),
+        (np.where(T < 200, T / 210, (T - 199) / 210), {"attempts": ATTEMPTS}, "seen"),  # all in the first pass
         (ANEW, {}, "cannot tell"),  # stages of one plan
         (T // 50, {"attempts": ATTEMPTS}, "absent"),
         (np.where(T < 200, T / 50, T / 800), {"attempts": ATTEMPTS}, "absent"),  # a batch a sixteenth as large: epochs are longer now
