@@ -17,6 +17,7 @@ from parsers.lazy_regex import lazy_re
 
 GREW = 2.0  # norms that double between two checkpoints of one run
 ADAM_MOST = 3.3  # |m|/sqrt(v) of Adam is at most (1-b1)/sqrt(1-b2) = 3.16 for the usual betas
+SLACK = 1.5  # bound: other betas than the usual
 
 
 def between(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> Iterator[Found]:
@@ -66,12 +67,32 @@ def _too_far(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> Iterator
     for r in changed:
         if r["role"] == "weight" and r["update_norm"] and size[r["name"]] >= 16 and plain_name(r["name"]) not in buffers:
             most = ADAM_MOST * rate * (b.step - a.step) * math.sqrt(size[r["name"]])
-            if r["update_norm"] > 1.5 * most:
+            if r["update_norm"] > SLACK * most:
                 far.append((r["update_norm"] / most, r["name"]))
     if far:
         times, name = max(far)
         title = f"{name} moved {times:.3g} times as far as Adam can at a rate of {rate:.3g} in {b.step - a.step} steps"
         yield finding("too_far", "warning", title, worst_first(far))
+
+
+def beyond_adam(a: Checkpoint, b: Checkpoint) -> Iterator[Found]:
+    """A weight whose largest value grew by more than Adam can move any value in as many updates as it counted in between."""
+    x, y = counters(a), counters(b)
+    rate = max((v for c in (a, b) for v in numbers(c, _RATE).values()), default=0.0)
+    if not x.adam or not y.adam or not rate or not x.optimizer or not y.optimizer or y.optimizer <= x.optimizer:
+        return
+    most = ADAM_MOST * rate * (y.optimizer - x.optimizer)
+    before = {plain_name(t.name): s.absmax for t, s in measured(a, "weight")}
+    buffers = _not_stepped(a) | _not_stepped(b)
+    far = [
+        ((s.absmax - old) / most, t.name, old, s.absmax)
+        for t, s in measured(b, "weight")
+        if (old := before.get(plain_name(t.name))) is not None and plain_name(t.name) not in buffers and s.absmax - old > SLACK * most
+    ]
+    if far:
+        _, name, old, new = max(far)
+        title = f"the largest value of {name} goes from {old:.3g} to {new:.3g} in {y.optimizer - x.optimizer} updates, in which Adam at a rate of {rate:.3g} "
+        yield finding("absurd", "critical", f"{title}moves none by more than {most:.3g}", worst_first([(times, n) for times, n, *_ in far]))
 
 
 def _not_stepped(c: Checkpoint) -> set[str]:

@@ -2,12 +2,13 @@
 
 What it sees
     Checkpoint files that are empty, cut off, or not what their header says; values in them that are not finite, or of a
-    size that no training reaches; pickles that ask their reader to run something.
+    size that no training reaches, or that Adam cannot have brought there since the save before; pickles that ask their reader to run something.
 
 How it decides
     A safetensors file must end where its header says, a zip must have its directory. Then every value of weights and
     moments is looked at once (up to 2 GB in all): NaN and infinities; magnitudes above 1e6; a single value that holds nine
-    tenths of its tensor's squares and is fifty times what the others are worth. Masks full of infinities are no damage.
+    tenths of its tensor's squares and is fifty times what the others are worth. Masks full of infinities are no damage. Adam moves a value by at
+    most 3.2 times the rate in an update: of two saves of one attempt the later one holds none that is half as far again beyond that.
     Weights that are zero or constant throughout, variances and second moments below zero, moments of other shapes than their
     weights, a file of weights without a tensor and a loss scale that fell below one are told as `forensics checkpoint` tells them.
 
@@ -23,10 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from forensics import evidence
 from forensics.case import BaseFacts, Evidence, Finding
 from forensics.checkpoints import run_saves
+from forensics.checkpoints.between_saves import beyond_adam
 from forensics.checkpoints.buffers import batchnorm
 from forensics.checkpoints.describe import Checkpoint
 from forensics.checkpoints.layers import alike, empty
@@ -70,6 +73,7 @@ def detect(run: Run) -> Iterator[Finding]:
 def _values(run: Run) -> Iterator[Finding]:
     """One finding for each kind of sickness: the first checkpoint that has it, and how many do."""
     found = run_saves.tensors(run)
+    yield from _leaps(run, found)
     for kind, look, severity in (
         ("nonfinite", nonfinite, "critical"),
         ("absurd", absurd, "critical"),
@@ -92,6 +96,21 @@ def _values(run: Run) -> Iterator[Finding]:
         graveness = "warning" if worst["severity"] == "warning" else severity or "critical"
         steps, shown = (first.step, sick[-1][0].step), _shown(first, worst["tensors"], place)
         yield evidence.found(facts, f"Checkpoint {place}: {worst['title']}{more}", steps, graveness, shown, key=f"{kind}-{first.step}")
+
+
+def _leaps(run: Run, found: list[Checkpoint]) -> Iterator[Finding]:
+    """The first pair of saves of one attempt between which a weight went further than its optimizer takes it."""
+    launches = [a["steps"][0] for a in run.attempts[1:]]
+    for a, b in pairwise([c for c in found if c.step is not None and c.stats]):
+        told = [] if any((a.step or 0) < begins <= (b.step or 0) + 1 for begins in launches) else list(beyond_adam(a, b))
+        if told:
+            place = run_saves.name(b, run)
+            facts = Facts(place, what="absurd", absurd=True, checkpoints=1)
+            shown = _shown(b, told[0]["tensors"], place)
+            yield evidence.found(
+                facts, f"Before {place} was saved {told[0]['title']}", (a.step, b.step), "critical", shown, key=f"leap-{b.step}"
+            )
+            return
 
 
 def _shown(c: Checkpoint, names: list[str], place: str) -> Evidence:

@@ -29,7 +29,10 @@ EVALUATION = lazy_re(r"(?i)(^|[^a-z])(eval|val|valid|validation|test|dev)([^a-z]
 MOST_SOURCES = 64  # bound: losses of data sources that are looked at for each spike; mixtures have fewer
 TRIFLE = 0.005  # of all that the loss had fallen; measured: one of a healthy run took back 0.26 %, those after a lost state 0.76 %
 LEARNT, HARD = 1e-3, 0.05  # unit: a thousandth of the loss is left; one sample of twenty costs what it did at first
-NEARLY, SOME = 1e-2, 0.02  # unit: a hundredth is left; measured: 13 spikes of two healthy real logs took back up to 1.4 %, none of 9 others under 5 %
+NEARLY, SOME = (
+    1e-2,
+    0.02,
+)  # unit: a hundredth is left; measured: 13 spikes of two healthy real logs took back up to 1.4 %, none of 9 others under 5 %
 
 
 def half_life(step: Ints, y: Floats, e: Excursion) -> int | None:

@@ -43,6 +43,20 @@ def test_a_sound_run_gets_no_warning(tmp_path: Path) -> None:
     assert {c["id"]: c["status"] for c in case["checks"] if c["id"] in kinds} == dict.fromkeys(kinds, "clear")
 
 
+@pytest.mark.parametrize(("by", "told"), [(4.0, True), (0.1, False)])
+def test_a_weight_that_went_further_than_adam_takes_it(by: float, told: bool, tmp_path: Path) -> None:
+    """A hundred updates at 1e-3 move a value by 0.1, and never by more than 0.33."""
+    model, optimizer, schedule = make()
+    log(tmp_path, range(1, 201))
+    for step in (100, 200):
+        train(model, optimizer, schedule, 100)
+        with torch.no_grad():
+            model[2].weight[3, 5] += by * (step == 200)
+        save(tmp_path / "checkpoints" / f"step_{step}.pt", step, model, optimizer, schedule)
+    found = [f["steps"] for f in analyzed(tmp_path)["findings"] if f["kind"] == "checkpoint_damage" and "Adam" in f["title"]]
+    assert found == [[100, 200]] * told
+
+
 def test_an_optimizer_that_began_anew(tmp_path: Path) -> None:
     model, optimizer, schedule = make()
     log(tmp_path, range(1, 201))
