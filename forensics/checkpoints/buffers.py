@@ -34,7 +34,7 @@ def batchnorm(c: Checkpoint) -> Iterator[Found]:
         ("info", "channels with a variance of exactly zero", [t.name for t, s in variances if 0 < s.zeros < s.count]),
     ):  # fmt: skip
         if names:
-            yield finding("batchnorm", level, f"Batch norm: {names[0]} has {what}{others(names)}", names)
+            yield finding("batchnorm", level, f"{names[0]} of a batch norm has {what}{others(names)}", names)
     yield from _untouched(c, variances)
 
 
@@ -45,7 +45,7 @@ def _untouched(c: Checkpoint, variances: list[Measured]) -> Iterator[Found]:
     zero = {t.name.removesuffix("mean") for t, s in measured(c, "buffer") if t.name.endswith("running_mean") and s.zeros == s.count}
     fresh = [t.name for t, s in variances if s.mean == 1 and s.std == 0 and t.name.removesuffix("var") in zero]
     if fresh:
-        title = f"Batch norm: {len(fresh)} of {len(variances)} layers never saw a batch: {fresh[0]} is 1 throughout, its mean 0"
+        title = f"{len(fresh)} of {len(variances)} layers of batch norm never saw a batch ({fresh[0]} is 1 throughout, its mean 0)"
         yield finding("batchnorm", "warning", title, fresh)
         return
     tracked = {t.name: c.contents.values.get(t.name.removesuffix("running_var") + "num_batches_tracked") for t, _ in variances}
@@ -53,9 +53,9 @@ def _untouched(c: Checkpoint, variances: list[Measured]) -> Iterator[Found]:
     none, most = [k for k, v in counts.items() if v == 0], max(counts.values(), default=0)
     if none and most >= SETTLED:
         layer = none[0].removesuffix("running_var")[:-1]
-        yield finding("batchnorm", "warning", f"Batch norm: {layer} has counted no batch where others counted {most:.0f}", none)
+        yield finding("batchnorm", "warning", f"{layer} of a batch norm has counted no batch where others counted {most:.0f}", none)
     elif len(set(counts.values())) > 1 and not none:
-        yield finding("batchnorm", "info", f"Batch norm: layers have counted {min(counts.values()):.0f} to {most:.0f} batches")
+        yield finding("batchnorm", "info", f"Layers of batch norm have counted {min(counts.values()):.0f} to {most:.0f} batches")
 
 
 _EMA_PREFIX = lazy_re(r"(?i)^(.*?[:.])?(ema|model_ema|ema_model|ema_state_dict|shadow_params|averaged_model|state_dict_ema|swa_model)(\.(module|model|state_dict|shadow|shadow_params|ema_model))*\.")  # fmt: skip

@@ -13,6 +13,7 @@ from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_a
 
 SUBJECT = "loss_shape"  # the third part of it
 TENTHS, LEAST = 10, 30  # unit; bound: values whose tenths are three each
+TWICE, FAR = 2.0, 5.0  # unit; bound: evaluations after the first updates of batch norm are off by less
 BACK = 0.9  # of the first level: less than a tenth of it is left of what was learnt
 GONE = 0.2  # of the gradient norm before the trouble: on the flat ground where a network that gives one answer stands
 
@@ -28,6 +29,25 @@ def learning_undone(s: Symptoms) -> Sign:
     text = f"The loss is {first:.4g} at first, {tenths[lowest]:.4g} in tenth {lowest + 1} of the run, and {last:.4g} at the end."
     undone = first > 0 and last >= BACK * first and tenths[lowest] < (1 - plateau.ROOM) * min(first, last)
     return seen(text, first=int(step[lowest * len(x) // TENTHS]), last=int(step[-1])) if undone else absent(text)
+
+
+def climbed_before_it_stood(s: Symptoms) -> Sign:
+    """The loss is no lower than where it began, and was twice as high in between (an evaluation five times): updates threw the weights far off.
+    What hardly moves, or learns what is in no input, never climbs."""
+    if why := lacking(s.run, plateau.LEAST_VALUES, "loss.train") or begins_late(s.run):
+        return cannot_tell(why)
+    step, x = usable(s.run, "loss.train")
+    first, last = float(x[0]), last_level(x)
+    if not 0 < first <= last / BACK or last > TWICE * first:
+        return absent(f"The loss goes from {first:.4g} to {last:.4g}.")
+    at = int(np.argmax(x))
+    text = f"The loss begins at {first:.4g}, is {x[at]:.4g} at step {step[at]}, and {last:.4g} at the end."
+    held_out = usable(s.run, "loss.eval")[1]
+    if x[at] >= TWICE * first:
+        return seen(text, first=int(step[0]), last=int(step[at]))
+    if len(held_out) and held_out.max() >= FAR * first:
+        return seen(f"{text} An evaluation gives {held_out.max():.4g}.", first=int(step[0]), last=int(step[-1]))
+    return absent(text)
 
 
 def gradient_gone_after_trouble(s: Symptoms) -> Sign:

@@ -41,6 +41,7 @@ _COUNTS = lazy_re(
     rf"(?P<rule>\W*)(?i:(?:num|number|no\.?|#)[ _](?:of[ _])?)?(?P<word>(?i:{'|'.join(sorted(vocabulary.COUNTED | _STEPS))}))[ :#=]{{1,3}}(?P<value>\d{{1,9}})(?: ?/ ?\d+)?(?P<end>\W*)"
 )
 _KEY = lazy_re(r"\s*[a-z_]+:\s*")
+_BORDERS = 2  # unit: of a heading in a box; more are cells
 _RULE = 3  # bound: marks in a row, as of a line that is drawn through the page
 _VALUES = lazy_re(r"[\d.%]+$")
 _OF_PASS = lazy_re(r"[^\[\]]{0,40}\[ *\d{1,9}/\d{1,9} *[\](]")
@@ -88,7 +89,7 @@ class Headings:
             self._ruled = min(len(m["rule"].strip()), len(m["end"].strip())) >= _RULE
             self._rose = before[0] == self._count[0] and (before[1] < self._count[1] or (epoch is not None and before[1] != self._count[1]))
             self._first = (at, before[1]) if self._rose and not rose else self._first
-        words = [w.lower() for w in _WORD.findall(body)]
+        words = [w.lower() for w in _WORD.findall(body)] if body.count("│") <= _BORDERS else []  # a row: a module in mode eval
         if line.bar or not 0 < len(words) <= _MOST_WORDS or (not started and _KEY.fullmatch(line.text) is not None):
             return False
         speaks = [EVAL[w] for i, w in enumerate(words) if w in EVAL and (i == 0 or w in _ANYWHERE or (w == words[-1] and w != "valid"))]

@@ -145,6 +145,9 @@ def test_a_level_reached_at_once() -> None:
     held = np.r_[3.04 * noise(40, 0.002, 5)]
     assert grave(plateau, {"loss.train": stands, "loss.eval": held})
     assert not grave(plateau, {"loss.train": stands / 3, "loss.eval": held / 3})  # it may go on from a trained model
+    thrown = np.concatenate([[1.79], np.full(6, 4.1), np.full(18, 1.785)]) * noise(25, 0.001, 3)
+    assert grave(plateau, {"loss.train": thrown})  # blown up by the first updates, and no better than before them
+    assert not grave(plateau, {"loss.train": np.where(np.arange(25) < 7, thrown, 1.2)})
 
 
 def test_a_first_loss_far_above_guessing_in_a_sparse_log() -> None:

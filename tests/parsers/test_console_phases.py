@@ -333,3 +333,12 @@ def test_wide_names_wait_for_their_rows_and_narrow_ones_do_not(tmp_path: Path) -
         (3, 1.5),
     ]
     assert "total" not in series(tmp_path, "  Epoch  total\nthe set is loaded\n  1  0.5\n  2  0.25\n")
+
+
+@pytest.mark.parametrize("mode", ["eval", "train"])
+def test_a_row_of_a_table_of_modules_is_no_heading(mode: str, tmp_path: Path) -> None:
+    """A module in mode eval: what the summary says below is of no evaluation."""
+    table = f"│ 0 │ net  │ UNet │ 30.4 K │ {mode} │     0 │\n└───┴──────┴──────┴────────┴──────┴───────┘\n"
+    (tmp_path / "run.log").write_text(f"{table}Trainable params: 13\nNon-trainable params: 30.4 K\nepoch 1 loss 0.5\n")
+    told = parsers.read(tmp_path).tables["events"]["text"].to_pylist()
+    assert told[:2] == ["Trainable params: 13", "Non-trainable params: 30.4 K"]

@@ -18,6 +18,8 @@ NOISE = np.random.default_rng(1).standard_normal(300)
 LEARNS = 1 + 2 * np.exp(-T / 40) + 0.02 * NOISE
 UNDONE = np.where(T < 150, LEARNS, 3 + 0.02 * NOISE)
 SPIKE = LEARNS + np.where(T == 150, 8.0, 0.0)
+STILL = 1.8 + 0.01 * NOISE
+THROWN = np.where((T > 2) & (T < 30), 4.0, STILL)
 NORM = 2 + 0.2 * NOISE
 GONE = np.where(T < 150, NORM, 0.1)
 CONFIDENT = 35 + 3 * NOISE
@@ -28,6 +30,11 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any]]] = [
     (signs.learning_undone, "absent", {"loss.train": SPIKE}),  # one batch, and all is well again
     (signs.learning_undone, "absent", {"loss.train": 3 + 0.02 * NOISE}),  # it never learned
     (signs.learning_undone, "cannot tell", {"loss.train": UNDONE[140:160]}),
+    (signs.climbed_before_it_stood, "seen", {"loss.train": THROWN}),
+    (signs.climbed_before_it_stood, "seen", {"loss.train": STILL, "loss.eval": np.where(T < 30, 40.0, STILL)}),
+    (signs.climbed_before_it_stood, "absent", {"loss.train": STILL}),
+    (signs.climbed_before_it_stood, "absent", {"loss.train": SPIKE}),  # it learnt
+    (signs.climbed_before_it_stood, "absent", {"loss.train": 1.8 + T / 50}),  # it diverges
     (signs.gradient_gone_after_trouble, "seen", {"loss.train": UNDONE, "grad.norm": GONE}),
     (signs.gradient_gone_after_trouble, "absent", {"loss.train": UNDONE, "grad.norm": NORM}),  # other labels from there on
     (signs.gradient_gone_after_trouble, "cannot tell", {"loss.train": UNDONE}),

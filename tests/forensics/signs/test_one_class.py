@@ -33,6 +33,8 @@ SETTLES = np.where(np.arange(N) < 5, MIXED, 0.0)
         ({"other/val/iou_dent": NONE, "other/val/iou_scratch": NONE, "other/val/miou": MIXED}, "seen"),
         ({"other/val/iou_dent": NONE, "other/val/iou_background": ALL, "other/val/iou_mean": MIXED}, "cannot tell"),
         ({"other/current mean dice": SETTLES, "other/best mean dice": ALL}, "seen"),
+        ({"other/val_iou": SETTLES}, "seen"),
+        ({"other/iou of car": SETTLES}, "cannot tell"),  # of one class of several
         ({"other/current mean dice": MIXED}, "cannot tell"),
         ({"other/current mean dice": NONE}, "cannot tell"),  # answers and labels that do not fit, or nothing learnt
         ({"other/val/iou_dent": NONE, "other/val/iou_scratch": MIXED}, "absent"),
