@@ -128,12 +128,18 @@ def vocabulary() -> Mapping[str, tuple[str, str]]:
 # -- one tag ----------------------------------------------------------------------------------------------------------
 
 
+_SPLIT_ALONE = lazy_re(r"([a-z].*) (?:val|valid|validation|dev|eval|test)$")
+
+
 @lru_cache(maxsize=65536)
 def _meaning(tag: str, framework: str | None, folder: str, siblings: frozenset[str]) -> Meaning:
     effective = with_folder_key(tag, folder)
     if effective != tag:
         siblings = frozenset()  # one tag a folder: the others are in the folders beside it
     text = words(effective)
+    text += (
+        " loss" if (m := _SPLIT_ALONE.match(text)) and any(words(t) == f"{m[1]} loss" for t in siblings) else ""
+    )  # sft_val beside sft_loss
     entry = data()["framework"].get(framework or "", {})
     rule = first(text, siblings, entry.get("note", ())) or first(text, siblings, data()["rule"]) or {"name": "other"}
     name = rule["name"]

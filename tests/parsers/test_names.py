@@ -390,6 +390,12 @@ def test_unit_of_the_loss_follows_from_tokens_beside_it() -> None:
     assert meaning("loss", siblings=frozenset({"loss", "accuracy"})).unit == ""
 
 
+def test_the_word_of_a_split_alone_is_the_loss_of_that_name() -> None:
+    assert name("sft_val", "sft_loss") == "loss.eval"
+    assert name("sft_val", "sft_exact") == "other/sft_val"
+    assert name("lr_val", "sft_loss") != "loss.eval"
+
+
 @pytest.mark.parametrize(
     ("tag", "framework", "smoothing"),
     [("loss", None, "none"), ("loss", "hf-trainer", "mean of interval"), ("loss", "mmengine", "mean of 10"),
