@@ -6,10 +6,10 @@ What it sees
 How it decides
     A language model, after at least 5 passes and with a training loss below a quarter of its level at the first evaluation: text
     cannot be foretold so well, and an evaluation loss within a third of the training loss is a shadow. So is an evaluation that got
-    better, and that a last one on other data exceeds five times (a squared error by its root). Any other task may be one that can be
-    learnt exactly: an evaluation that lies below training after 20 passes, with a training loss below a tenth, for the last third of
-    the evaluations, where a config was read that sets no dropout, is information. So is a training loss that had fallen below a tenth by
-    the end of the first pass, in which no sample comes twice: it is no memory.
+    better, and that a last one on other data exceeds five times (roots of squared errors by their squares). Any other task may be one
+    that can be learnt exactly: an evaluation that lies below training after 20 passes, with a training loss below a tenth, for the last
+    third of the evaluations, where a config was read that sets no dropout, is information. So is a training loss that had fallen below
+    a tenth by the end of the first pass, in which no sample comes twice: it is no memory.
 
 Cannot tell
     Where a task can be learnt exactly: training and an honest evaluation then meet as well. In a single pass, where evaluation and
@@ -42,6 +42,7 @@ NEEDS = ["loss.eval", "loss.train"]
 INPUTS = ["loss.eval"]
 NEAR = 4 / 3  # measured: at 0.7 of it one of three faulty runs is lost, at 1.4 no healthy one fires (docs/thresholds.md)
 LEAST, TIMES = 6, 5.0  # not critical: six evaluations show the way down; another data set is not five times as hard (docs/thresholds.md)
+ROOT = 2.0  # unit: the power that makes a squared error of its root, of which either is as much of a loss
 TEXT, ANY = (5.0, 0.25), (20.0, 0.1)  # passes and share of the early loss: for language models, for any; not critical (docs/thresholds.md)
 BELOW = 0.95  # times the training loss; measured: of four leaking runs that memorize 0.14 to 0.87 (of a fifth 1.0), of five healthy ones 1.02 to 1.26
 SMALLEST_EFFECT = "an evaluation loss within a third of a memorized training loss"
@@ -118,13 +119,13 @@ def _other_evaluation(run: Run, held: Series, rows: np.ndarray) -> Finding | Non
     if not len(rows) or mine >= float(held.value[rows[0]]):
         return None  # nothing was learnt that another evaluation could show to be memory
     for s in (*parts(run, "loss.eval"), *last_errors(run, held)):
-        square = 2.0 if s.name != "loss.eval" and squared(held.tag) > squared(s.tag) else 1.0
+        power, own = (ROOT if squared(tag) == 0 else 1.0 for tag in (s.tag, held.tag))
         value, step = float(s.value[-1]), int(s.step[-1])
-        if mine <= 0 or not np.isfinite(value) or value**square <= TIMES * mine or len(s) > LAST_ONES:
+        if mine <= 0 or not np.isfinite(value) or value**power <= TIMES * mine**own or len(s) > LAST_ONES:
             continue
         first = int(held.step[rows[0]])
-        of = f"the {mine:.3g} of {held.tag}" if square == 1 else f"the root of {mine:.3g} of {held.tag}"
-        title = f"{s.tag} is {value:.3g} at the end, {value / mine ** (1 / square):.3g} times {of}"
+        of = f"the {mine:.3g} of {held.tag}" if power == own else f"the root of {mine:.3g} of {held.tag}"
+        title = f"{s.tag} is {value:.3g} at the end, {value / mine ** (own / power):.3g} times {of}"
         facts = Facts(None, None, eval=mine, other=value)
         shown = evidence.window(held, first, step, title=held.tag, where=held.place(run, rows[-1]), margin=0)
         return evidence.found(facts, title, (first, step), "warning", shown, key=step)

@@ -79,6 +79,11 @@ def first_level(x: Floats) -> float:
     return median(x[:BEGINNING]) if len(x) else math.nan
 
 
+def beginning(x: Floats) -> float:
+    """The training loss before anything was learnt: the first value where the next ones fall from it, else the median of three."""
+    return float(x[0]) if len(x) > 2 and x[0] > x[1] > x[2] else first_level(x)
+
+
 def last_level(x: Floats) -> float:
     """Median of the last tenth, at least of three values."""
     return median(x[-max(len(x) // 10, BEGINNING) :]) if len(x) else math.nan

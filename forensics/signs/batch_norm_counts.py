@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from forensics.checkpoints import run_saves
 from forensics.checkpoints.age import numbers
 from forensics.checkpoints.describe import Checkpoint
@@ -26,10 +28,15 @@ _EVALUATED = lazy_re(r"fit_loop\.epoch_loop\.val_loop\.batch_progress\.current\.
 
 def batch_norm_counts_evaluations(s: Symptoms) -> Sign:
     """In a checkpoint batch norm has counted more batches than were trained on, by just those of all evaluations: these ran in training mode. The batches
-    of each are known from Lightning's own count, else the run must have trained on fewer in all. Several forwards for one step are no surplus."""
+    of each are known from Lightning's own count, else the run must have trained on fewer in all, or the surplus over the step grows from save to save as
+    the evaluations do. Several forwards for one step are no surplus."""
     counted = [(c, count) for c in run_saves.of_run(s.run) if (count := _count(c))]
     if not counted:
         return cannot_tell("no checkpoint in the folder holds one count of batches that all layers of batch norm share.")
+    if each := _by_saves(s.run, counted):
+        c, count = counted[-1]
+        text = f"In {run_saves.name(c, s.run)} batch norm has counted {count} batches in training mode, and the step is {c.step}"
+        return seen(f"{text}: in each of {len(counted)} saves {each} more for each evaluation before it.", where=run_saves.name(c, s.run))
     clear = ""
     for c, count in reversed(counted):
         found = _by_lightning(c, count) or _by_length(s.run, c, count)
@@ -64,12 +71,28 @@ def _by_lightning(c: Checkpoint, count: int) -> tuple[bool, str] | None:
     return True, f"the {trained} that were trained on, and those of {times} evaluations of {batches} batches{sanity}"
 
 
+def _by_saves(run: Run, counted: Sequence[tuple[Checkpoint, int]]) -> int:
+    """The batches that every save has counted beyond its step for each evaluation until then; zero where they are not as many, or come of steps."""
+    curve = held_out(run)
+    if curve is None or len({c.step for c, _ in counted}) < LEAST or _is_meant(run):
+        return 0
+    before = [(n - (c.step or 0), int((curve.step[curve.usable] <= (c.step or 0)).sum()), c.step or 0) for c, n in counted]
+    each = {divmod(more, times) if times else (0, 0) for more, times, _ in before}
+    fits = len(each) == 1 and all(0 < more < step for more, _, step in before)
+    batches, rest = each.pop()
+    return batches if fits and not rest else 0
+
+
+def _is_meant(run: Run) -> bool:
+    return any(_MEANT.search(x.key) for x in settings.every(run))
+
+
 def _by_length(run: Run, c: Checkpoint, count: int) -> tuple[bool, str] | None:
     """The same by the steps of the whole run, where it evaluated each epoch and the save holds the last evaluation."""
     curve, whole = held_out(run), plan.plan(run)
     if numbers(c, _TRAINED) or curve is None or not curve.usable.any() or whole is None or whole.unit != "step":
         return None
-    if len(run.attempts) != 1 or not plan.reached(run) or any(_MEANT.search(x.key) for x in settings.every(run)):
+    if len(run.attempts) != 1 or not plan.reached(run) or _is_meant(run):
         return None
     steps, times = int(whole.value), int(curve.usable.sum())
     if steps % times == 0 and count % (steps // times) == 0 and count <= steps:

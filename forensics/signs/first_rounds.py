@@ -13,7 +13,8 @@ SUBJECT = "held_out"  # another half of it
 EFFECTS = {"held_out_known_at_once": "score.eval"}  # a symptom of its own, for which there is no detector
 
 FEW = 10  # bound: updates or trees; ten small trees rank by a few thresholds of a few features
-# measured: of 1,284 made and 287 real runs three begin so high, all three trees with a feature that holds the target, or with rows in both sets
+# measured: of 1,284 made and 287 real runs three begin so high, all three trees with a feature that holds the target, or with rows in both sets; of
+# nine makers' sound runs that rank the best has 0.93 by then, and of those with such a feature the worst 0.983
 SURE = 0.98
 _RANKING = lazy_re(r"\b(auc|auroc|roc auc|auprc|average precision|ndcg|c index|concordance)\b")
 
@@ -29,8 +30,10 @@ def held_out_known_at_once(s: Symptoms) -> Sign:
     early = [c for c in ranked if c.step[0] <= FEW]
     if plan.unit(s.run) == "epoch" or plan.counts_epochs(s.run) or not early:
         return does_not_arise(f"the first evaluation came after more than {FEW} updates.")
-    c = max(early, key=lambda c: float(c.value[0]))
-    text, where = f"{c.tag} is {c.value[0]:.4g} by step {c.step[0]}, at the first evaluation", c.logged.place(s.run, 0)
-    if c.value[0] < SURE:
-        return absent(f"{text}.", where=where)
-    return seen(f"{text}, which is more than so little training can teach.", where=where, first=int(c.step[0]))
+    value, step, c = max(
+        ((float(x), int(at), c) for c in early for x, at in zip(c.value, c.step, strict=True) if at <= FEW), key=lambda e: e[0]
+    )
+    text, where = f"{c.tag} is {value:.4g} by step {step}", c.logged.place(s.run, 0)
+    if value < SURE:
+        return absent(f"{text}, the best of the first {FEW}.", where=where)
+    return seen(f"{text}, which is more than so little training can teach.", where=where, first=step)

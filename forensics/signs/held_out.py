@@ -27,6 +27,7 @@ from forensics.run.scores import curve, held_out
 from forensics.run.series import Series, parts, series
 from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN, eval_at_chance_throughout, eval_never_better
 from forensics.signs.held_out_decoded import nothing_decoded_right
+from forensics.signs.held_out_first_passes import evaluation_apart_from_first_pass
 from forensics.signs.held_out_level import BY_HEART
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 from parsers.tables import Run
@@ -94,7 +95,9 @@ def eval_turned_up(s: Symptoms) -> Sign:
             return absent(f"{jumped[0].title}: evaluation jumps and does not turn.", [*jumped, f])
         if (with_it := eval_turned_where_training_jumped(s)).state == SEEN:
             return absent(f"{with_it.text} That is no slow turn.", [f, *with_it.findings])
-        if (never := eval_never_better(s)).state == SEEN or (never := eval_at_chance_throughout(s)).state == SEEN:
+        if any(
+            (never := look(s)).state == SEEN for look in (eval_never_better, eval_at_chance_throughout, evaluation_apart_from_first_pass)
+        ):
             return absent(f"{never.text} So it does not turn.", [f])
         return seen(f"{f.title}.", [f], first=f.first_step, last=f.last_step, best_step=f.facts.best_step)
     if missing := _too_few(s, gap.LEAST_EVALS):

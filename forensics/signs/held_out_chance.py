@@ -8,9 +8,9 @@ from forensics.detectors import train_eval_gap as gap
 from forensics.run import evaluations as held
 from forensics.run.robust import median
 from forensics.run.scores import Score, held_out, scores
-from forensics.run.series import Floats, Series, series
-from forensics.run.usable_values import first_level
-from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Sign, Symptoms, absent, cannot_tell, seen
+from forensics.run.series import Series, series
+from forensics.run.usable_values import beginning
+from forensics.signs.sign import ABSENT, SEEN, Sign, Symptoms, absent, cannot_tell, seen
 from parsers.lazy_regex import lazy_re
 from parsers.name_rules import words
 from parsers.tables import Run
@@ -57,7 +57,7 @@ def eval_never_better(s: Symptoms) -> Sign:
         return cannot_tell("the losses are not positive, so shares of them say nothing.")
     if curve.rises and _DECIBELS.search(words(curve.tag)):
         return cannot_tell(f"{curve.tag} is in decibels, of which shares say nothing.")
-    begin = _beginning(train.value[train.usable])
+    begin = beginning(train.value[train.usable])
     if _knew(curve, train, begin):  # of what holds for data that it never saw, or by heart
         return cannot_tell(
             f"the first evaluation ({curve.logged(x[0]):.4g}) came after something had been learnt: training began at {begin:.4g}."
@@ -95,11 +95,6 @@ def _knew(curve: Series, train: Series, begin: float) -> bool:
     return first < A_LITTLE * begin or together or late
 
 
-def _beginning(x: Floats) -> float:
-    """The training loss before anything was learnt: the first value where the next ones fall from it, else the median of three."""
-    return float(x[0]) if len(x) > 2 and x[0] > x[1] > x[2] else first_level(x)
-
-
 def eval_at_chance_throughout(s: Symptoms) -> Sign:
     """Every evaluation is as bad as guessing: a loss at or above ln(classes or tokens), an accuracy of 1 / classes, an AUC of 0.5, an R2 of 0."""
     told = [t for t in (_loss(s.run), _accuracy(s.run), *map(_score, scores(s.run))) if t is not None]
@@ -111,25 +106,6 @@ def eval_at_chance_throughout(s: Symptoms) -> Sign:
     if len(held.evaluations(s.run)[1]) < LEAST and len(held.evaluations(s.run, "acc.eval")[1]) < LEAST:
         return cannot_tell("fewer than three evaluations were logged.")
     return cannot_tell("neither vocabulary nor classes nor the kind of score say what guessing gives.")
-
-
-def first_pass_learnt_evaluation_not(s: Symptoms) -> Sign:
-    """In the first pass over the data, on samples that were all new, the training loss fell by a fifth, and no evaluation is better than guessing or
-    than the first one: what the training samples teach holds for others of their kind, so those of the evaluation are of another."""
-    train, end = series(s.run, "loss.train"), held.first_pass(s.run)
-    if train is None or end is None:
-        return cannot_tell(NO_TRAIN if train is None else "the log does not say where the first pass over the data ends.")
-    rows = np.flatnonzero(train.usable & (train.step <= end))
-    if len(rows) < 2 * LEAST:
-        return cannot_tell(f"fewer than {2 * LEAST} training losses of the first pass over the data were logged.")
-    never = next((t for look in (eval_at_chance_throughout, eval_never_better) if (t := look(s)).state != CANNOT_TELL), None)
-    if never is None:
-        return cannot_tell("the evaluation cannot be held against guessing, nor against its own first value.")
-    first, last = _beginning(train.value[rows]), median(train.value[rows[-LEAST:]])
-    text = f"Training loss goes from {first:.4g} to {last:.4g} in the first pass over the data, until step {train.step[rows[-1]]}"
-    if never.state == ABSENT or not 0 < last <= BY_ROTE * first:
-        return absent(f"{text}{'; the evaluation learns, too' if never.state == ABSENT else ''}.")
-    return seen(f"{text}; {never.text[0].lower()}{never.text[1:]}", first=int(train.step[rows[0]]))
 
 
 def eval_at_chance_beside_easy_training(s: Symptoms) -> Sign:

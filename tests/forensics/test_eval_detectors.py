@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from runs import case, make, only, read, write
 
-from forensics.detectors import dataset_loss, divergence, eval_jump, eval_noise, train_eval_gap
+from forensics.detectors import dataset_loss, divergence, eval_jump, eval_noise, eval_shadow, train_eval_gap
 from forensics.errors import CannotTell
 
 
@@ -281,3 +281,13 @@ def test_of_three_evaluations_a_tenth_is_told(tmp_path: Path) -> None:
         except CannotTell:
             found = []
         assert bool(found) == fires
+
+
+@pytest.mark.parametrize(("tag", "test", "fires"), [("rmse", 1.2, True), ("rmse", 0.5, False), ("mse", 1.2, False), ("loss", 1.2, False)])
+def test_roots_of_squared_errors_are_held_against_each_other_as_squares(tag: str, test: float, fires: bool, tmp_path: Path) -> None:
+    def held(i: int) -> float:
+        return 0.4 + math.exp(-i / 20)
+
+    rows = [{"step": i, "epoch": 0, f"train_{tag}": held(i), f"val_{tag}": held(i)} for i in range(100)]
+    run = read(make(tmp_path, [*rows, {"step": 99, f"test_{tag}": test}]))
+    assert [f.facts.other for f in eval_shadow.detect(run) if f.facts.other is not None] == [test] * fires

@@ -65,3 +65,13 @@ def test_layers_that_disagree_tell_nothing(tmp_path: Path) -> None:
     saved = state(120 + 6 * 3)
     saved["state_dict"]["frozen.num_batches_tracked"] = torch.tensor(0)
     assert look(tmp_path, saved) == "cannot tell"
+
+
+@pytest.mark.parametrize(("surplus", "told"), [(1, "seen"), (3, "seen"), (0, "cannot tell"), (LENGTH, "cannot tell")])
+def test_a_surplus_that_grows_with_the_evaluations_is_theirs(surplus: int, told: str, tmp_path: Path) -> None:
+    rows = [{"step": i, "loss": 2 - i / 100} | ({"val_loss": 2.0} if i % LENGTH == 0 else {}) for i in range(1, EPOCHS * LENGTH + 1)]
+    make(tmp_path, rows, {"max_epochs": EPOCHS})
+    for k in range(1, EPOCHS + 1):
+        torch.save(state(k * (LENGTH + surplus)) | {"global_step": k * LENGTH}, tmp_path / f"epoch={k - 1}-step={k * LENGTH}.ckpt")
+    found = batch_norm_counts_evaluations(Symptoms(read(tmp_path), ()))
+    assert found.state == told, found.text

@@ -18,6 +18,8 @@ SURE, LEARNS = np.linspace(0.991, 0.999, 40), np.linspace(0.76, 0.999, 40)
     ("metrics", "more", "state"),
     [
         ({"other/valid auc": SURE}, {}, "seen"),
+        ({"other/valid auc": np.minimum(0.975 + np.arange(40) / 1000, 0.99)}, {}, "seen"),  # a few trees later
+        ({"other/valid auc": np.minimum(0.9 + np.arange(40) / 200, 0.99)}, {"interval": 2}, "absent"),
         ({"score.eval": SURE}, {}, "cannot tell"),  # no word says what it measures
         ({"other/valid ndcg@10": SURE}, {"interval": 5}, "seen"),
         ({"other/valid auc": LEARNS}, {}, "absent"),

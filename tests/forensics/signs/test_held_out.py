@@ -129,11 +129,6 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (H.eval_follows_training, "absent", both(ROTE**4, ROTE**4) | {"epoch": T / 10}, {"config": {"vocab_size": 128}}),  # learnt in one pass
     (H.eval_follows_training, "seen", both(FIRST, FIRST) | {"epoch": T / 10}, {"config": {"vocab_size": 128}}),  # a language, then by heart
     (H.eval_follows_training, "cannot tell", both(ROTE, ROTE), {}),
-    (C.first_pass_learnt_evaluation_not, "seen", both(ROTE, FLAT) | {"epoch": T / 60}, CLASSES),
-    (C.first_pass_learnt_evaluation_not, "absent", both(ROTE, ROTE) | {"epoch": T / 60}, CLASSES),
-    (C.first_pass_learnt_evaluation_not, "absent", both(FLAT, FLAT) | {"epoch": T / 60}, CLASSES),
-    (C.first_pass_learnt_evaluation_not, "cannot tell", both(ROTE, FLAT) | {"epoch": T / 3}, CLASSES),  # by heart
-    (C.first_pass_learnt_evaluation_not, "cannot tell", both(ROTE, FLAT), CLASSES),
     (C.eval_at_chance_beside_easy_training, "seen", EASY, CLASSES),
     (C.eval_at_chance_beside_easy_training, "seen", EASY | {"acc.eval": np.where(T % 6 == 5, 0.1 + T / 1000, np.nan)}, CLASSES),
     (
