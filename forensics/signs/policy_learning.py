@@ -16,6 +16,7 @@ EFFECTS = {
     "values_drown_policy": "rl.loss_value",
     "values_beyond_returns": "rl.loss_value",
     "discount_above_one": "config",
+    "policy_hardly_moves": "rl.kl",
 }  # symptoms of their own, for which there is no detector
 VALUES = r"(^|[ /])((values?|v|q( ?f)?( \d)?)( values?)?[ /](mean|avg|estimate)|(mean|avg) (values?|v|q( ?f)?( \d)?))$"
 
@@ -23,6 +24,7 @@ DISCOUNT = "gamma discount discount_factor discount_rate gamma_discount reward_d
 PER_CENT = 2.0  # unit: 99 is a share in per cent, and 2 another gamma, of a focal loss
 SOON = 100  # unit: steps, about what a factor of 0.99 looks ahead
 LEAST = 10  # bound: values whose median five odd ones do not move
+HARDLY = 1e-6  # nats an update; unit: a hundredth of STILL: a thousand updates come to a thousandth of a nat
 BEYOND = 10.0  # unit: an order of magnitude; rewards of one sign make no discounted return larger than the sum that is logged
 STEADY = 1e-3  # of a level: as three digits print it
 DROWNED = 100.0  # unit: two decades; advantages are normalized to a spread of one, and the gradient of both losses is clipped together
@@ -58,6 +60,25 @@ def values_drown_policy(s: Symptoms) -> Sign:
         return absent(f"{text}.")
     first = int(np.flatnonzero(value.usable)[0])
     return seen(f"{text}: it stands still.", where=value.place(s.run, first), first=int(value.step[first]))
+
+
+def policy_hardly_moves(s: Symptoms) -> Sign:
+    """From the first update to the last the policy moves by next to nothing: a KL divergence below a millionth of a nat, no ratio clipped, an entropy
+    that stands, and returns that do not grow. A policy that has learnt all there is moves more than that by the noise of its gradients."""
+    moves, clipped, entropy, reward = (_values(s, name) for name in ("rl.kl", "rl.clipfrac", "rl.entropy", "rl.reward"))
+    kl = series(s.run, "rl.kl")
+    if kl is None or not len(moves) or not len(entropy) or not len(reward):
+        return cannot_tell("the KL divergence of updates, the entropy and the return were not all logged.")
+    tenth = max(len(reward) // 10, 1)
+    early, late = float(np.mean(reward[:tenth])), float(np.mean(reward[-tenth:]))
+    text = f"An update moves the policy by {median(np.abs(moves)):.2g} nats, the entropy goes from {entropy[0]:.4g} to {entropy[-1]:.4g}"
+    text += f" and the return from {early:.3g} to {late:.3g}."
+    certain = np.abs(entropy).min() <= STEADY  # it has one answer left, whatever moves it
+    moved = np.abs(moves).max() > HARDLY or (len(clipped) and clipped.max() > 0) or not _still(entropy) or certain
+    if moved or late - early > np.std(reward[:tenth]):
+        return absent(text)
+    first = int(np.flatnonzero(kl.usable)[0])
+    return seen(text, where=kl.place(s.run, first), first=int(kl.step[first]), last=int(kl.step[-1]))
 
 
 def values_beyond_returns(s: Symptoms) -> Sign:

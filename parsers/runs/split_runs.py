@@ -25,6 +25,8 @@ from parsers.runs.homes import TRACKERS, home, inside, nearness, run_id
 from parsers.runs.run_folders import Unit, counted_otherwise, is_copy, saved_of, shared, sums_up_epochs, units
 from parsers.runs.spans import goes_on
 
+MONITOR = "monitor.csv"  # what Stable-Baselines3 and Gym end the names of these files with
+
 
 def split(files: list[FileRead], root: Path, overrides: dict[str, str]) -> list[Group]:
     """The runs below root, the one that ran last by its own clock at the end; files without metrics go with the run they lie nearest to."""
@@ -93,7 +95,8 @@ def _conflict(a: Unit, b: Unit) -> bool:
         return False
     if rank_names.of_one_job(one.source.path, two.source.path) or _streams(one, two) or _continued(a, b):
         return False
-    if _told_twice(a, b) or (a.home == b.home and _episodes_and_means(a, b)):
+    near = a.home == b.home or inside(a.home, b.home) or inside(b.home, a.home)
+    if _told_twice(a, b) or (near and _episodes_and_means(a, b)) or _environments(a, b):
         return False
     return (is_copy(a, b) is False or a.home != b.home) and not (a.home == b.home and sums_up_epochs(a, b))
 
@@ -101,6 +104,13 @@ def _conflict(a: Unit, b: Unit) -> bool:
 def _episodes_and_means(a: Unit, b: Unit) -> bool:
     """Does one have the reward of each episode, as an environment's monitor writes it, and the other the mean of the last ones, under other names?"""
     return all(key.startswith("rl.") for key in shared(a, b)) and not a.tags() & b.tags()
+
+
+def _environments(a: Unit, b: Unit) -> bool:
+    """Are both the monitors of environments that one training stepped at the same time?"""
+    monitors = all(u.files[0].source.path.endswith(MONITOR) for u in (a, b))
+    one, two = a.span.times, b.span.times
+    return monitors and a.home == b.home and bool(one and two) and max(one[0], two[0]) < min(one[1], two[1])  # type: ignore[index]
 
 
 def _told_twice(a: Unit, b: Unit) -> bool:

@@ -343,6 +343,21 @@ def test_a_monitor_beside_the_table_of_a_trainer_is_no_launch(tmp_path: Path, ta
     assert [len(run.attempts) for run in runs] == ([1] if tags[0] == "r" else [1, 1])
 
 
+@pytest.mark.parametrize("together", [True, False])
+def test_monitors_of_environments_that_run_at_the_same_time_are_of_one_training(together: bool, tmp_path: Path) -> None:
+    for k in range(3):
+        begin = 1.7e9 + (0 if together else 1000 * k)
+        rows = [f"{20 + i + k}.0,{20 + i + k},{3 * i + 2.5:.2f}" for i in range(60)]
+        head = f'#{{"t_start": {begin}, "env_id": "Hopper-v4"}}\nr,l,t'
+        (tmp_path / f"monitor_{k}.monitor.csv").write_text("\n".join([head, *rows]) + "\n")
+    (tmp_path / "run").mkdir()
+    table = [f"{s},{20 + s / 100},{19 + s / 100}" for s in range(256, 6401, 256)]
+    (tmp_path / "run" / "progress.csv").write_text(
+        "\n".join(["time/total_timesteps,rollout/ep_rew_mean,rollout/ep_len_mean", *table]) + "\n"
+    )
+    assert len(parsers.read_all(tmp_path)) == (1 if together else 3)
+
+
 def test_launches_that_a_log_counts_and_a_checkpoint_that_is_picked_up(tmp_path: Path) -> None:
     rows = [f"upd {i:5d}  row {8 * i:6d}  nll {loss(i):.4f}  gn 0.845" for i in range(2, 121, 2)]
     second = ["signal: SIGUSR1 (requeue), leaving after checkpoint", "##### launch 2 on ws5 #####", "picked up last.pt (upd 60)"]

@@ -39,6 +39,10 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (L.values_drown_policy, "absent", DROWNS | {"rl.expl_var": np.minimum(0.02 * AT, 0.8)}, {}),  # large by nature, and learnt
     (L.values_drown_policy, "absent", DROWNS | {"rl.kl": LEARNS["rl.kl"]}, {}),
     (L.values_drown_policy, "absent", STILL | {"rl.loss_value": 2e9 * ONE}, {}),  # nothing moved from the first update on
+    (L.policy_hardly_moves, "seen", STILL | {"rl.reward": 22 + NOISE, "rl.clipfrac": 0 * ONE}, {}),
+    (L.policy_hardly_moves, "absent", STILL | {"rl.reward": 22 + 2 * AT}, {}),
+    (L.policy_hardly_moves, "absent", STILL | {"rl.reward": 22 + NOISE, "rl.kl": np.where(AT < 30, 0.004, 1e-9)}, {}),  # it has learnt
+    (L.policy_hardly_moves, "cannot tell", STILL, {}),
     (L.values_beyond_returns, "seen", {"rl.reward": 4 * ONE, "other/losses/value_mean": 0.5 * np.exp(AT / 6)}, {}),
     (L.values_beyond_returns, "absent", {"rl.reward": 4 * ONE, "other/losses/value_mean": 0.1 * AT}, {}),
     (L.values_beyond_returns, "absent", {"rl.reward": 4 * ONE, "other/losses/value_mean": 300 * ONE}, {}),  # in another unit from the start
