@@ -68,6 +68,8 @@ def _counted(run: Run) -> Iterator[tuple[NDArray[np.int64], Floats]]:
         goes_on = more > 0  # a count within the data begins anew with each pass
         if (apart > 0).all() and goes_on.mean() >= GOES_ON and so_far.unit in ("", "samples"):
             yield so_far.step[1:][goes_on], (more / apart)[goes_on]
+        elif _whole(so_far):  # called so by who means those of a step
+            yield so_far.step[so_far.alive], so_far.value[so_far.alive]
     for name in names(run, LEAST):
         if name.startswith("other/") and _COUNTS.match(name.removeprefix("other/")) and (s := series(run, name)) is not None and _whole(s):
             yield s.step[s.alive], s.value[s.alive]

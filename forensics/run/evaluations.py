@@ -19,6 +19,7 @@ DEFAULT_LABELS = 2  # unit: LABEL_0 and LABEL_1 of transformers' PretrainedConfi
 LEVEL = 15  # statistical: values that a level of the training loss is the median of, which is off by a third of a noise
 _TOKENS = lazy_re(r"\btokens?\b")
 FIFTHS = 5  # a fifth of the evaluations: the word "last" in plain English
+IN_ORDER = 5  # statistical: five values fall in order by chance once in 120
 FEW = 3  # bound: evaluations of which the last one is the best, and better than all before; without a trend one of all is once in as many
 
 
@@ -29,12 +30,14 @@ def evaluations(run: Run, name: str = "loss.eval") -> tuple[Ints, Floats]:
 
 def improves_after(run: Run, step: int) -> str:
     """What the evaluations after a step say against harm, where the best of all stands in their last fifth, which as a whole is better
-    than any before the step; nothing otherwise. A training loss that rises meanwhile measures something else: augmentation, a weight
+    than any before the step, or where each of all is better than the one before; nothing otherwise. A training loss that rises meanwhile measures something else: augmentation, a weight
     of its terms, harder data."""
     at, x = evaluations(run)
     after, before = x[at > step], x[at <= step]
+    in_order = len(after) > 0 and len(x) >= IN_ORDER and bool((np.diff(x) < 0).all())
     last = max(len(after) // FIFTHS, int(len(after) >= FEW))
-    if not last or x[-last:].min() > x.min() or np.median(after[-last:]) >= min(before.min(initial=math.inf), float(after[0])):
+    better = last and x[-last:].min() <= x.min() and np.median(after[-last:]) < min(before.min(initial=math.inf), float(after[0]))
+    if not in_order and not better:
         return ""
     return f"the evaluation loss goes on falling, from {(before[-1] if len(before) else after[0]):.4g} to {after.min():.4g}"
 

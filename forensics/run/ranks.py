@@ -10,8 +10,10 @@ import pyarrow as pa
 from forensics.run.once import once
 from forensics.run.series import Floats, Ints
 from parsers import arrow
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
+_OF_RANK = lazy_re(r"(?i)(?P<before>(?:.*[/._])?)rank[_-]?(?P<rank>\d{1,5})[/._-](?P<after>\S+)$")
 COVERAGE = 0.5  # a rank that logged fewer than this share of the steps of the busiest one is left out
 
 
@@ -28,7 +30,7 @@ class Matrix:
 @once
 def columns(run: Run) -> dict[str, pa.Table]:
     """Rows with a step and a rank, by canonical name; only where two ranks or more logged."""
-    table = run.tables["metrics"]
+    table = _by_tag(run.tables["metrics"])
     if len(arrow.distinct(table["rank"])) < 2:
         return {}
     part = table.filter(arrow.flags(arrow.present(table["rank"]) & arrow.present(table["step"])))
@@ -36,6 +38,23 @@ def columns(run: Run) -> dict[str, pa.Table]:
     code = arrow.filled(names.indices, -1)
     named = {name: part.filter(arrow.flags(code == i)) for i, name in enumerate(names.dictionary.to_pylist()) if name}
     return {name: mine for name, mine in named.items() if len(arrow.distinct(mine["rank"])) > 1}
+
+
+def _by_tag(table: pa.Table) -> pa.Table:
+    """The rows of tags that name their rank, as one process logs what it gathered (``rank1/param_norm``), with their rank, where no row has one."""
+    code, tags = arrow.codes(table["tag"])
+    named = {i: m for i, tag in enumerate(tags) if (m := _OF_RANK.match(tag)) is not None}
+    if not named or table["rank"].null_count < table.num_rows:
+        return table
+    ranks, short = np.full(len(tags), -1, np.int32), list(tags)
+    for i, m in named.items():
+        ranks[i], short[i] = int(m["rank"]), m["before"] + m["after"]
+    distinct = sorted(set(short))
+    again = np.array([distinct.index(t) for t in short], np.int32)
+    rank = ranks[code]
+    for name, column in (("rank", arrow.numbers(rank, rank >= 0)), ("tag", arrow.coded(again[code], distinct))):
+        table = table.set_column(table.schema.get_field_index(name), table.schema.field(name), column)
+    return table
 
 
 def matrix(run: Run, name: str) -> Matrix | None:

@@ -24,6 +24,7 @@ from parsers.tables import Run
 SOON = 20  # steps, or two logging intervals: as long as a spike that comes back fast may last (forensics.detectors.loss_spike)
 AROUND = 50  # values on either side: the error of a scatter is then a sixth of it
 ERRORS = 3.0  # statistical: standard errors; the step is told, so that chance moves one of three series in a change of 120
+ERRORS_UP = 2.0  # statistical: of the scatter of a smaller batch, which is to grow: chance does it once in 44
 CHANGED = 0.1  # unit: a tenth, below which nobody would call it another level
 LEAST = 10  # values on either side, as for a loss across a restart (forensics.detectors.resume_break)
 _RATE = lazy_re(
@@ -109,7 +110,7 @@ def behaves_differently_after_change(s: Symptoms) -> Sign:
     except CannotTell as e:
         return cannot_tell(f"{e}.")
     soon = max(SOON, 2 * loss.interval)
-    grown = _grown_batches(s)
+    grown, shrunk = _batches_became(s, larger=True), _batches_became(s, larger=False)
     effects: list[Finding[Any]] = [  # a level that is lower is no harm by itself, but it is another one
         f
         for f in (*s.of(*_EFFECTS, severity=GRAVE), *s.of(resume_break.Facts))
@@ -120,7 +121,7 @@ def behaves_differently_after_change(s: Symptoms) -> Sign:
         return seen(f"{effects[0].title}, after settings changed at step {steps[0]}.", effects[:3], first=effects[0].first_step)
     told = []
     for step in steps:
-        for text, moves in _around(s.run, step):
+        for text, moves in _around(s.run, step, shrunk):
             if moves and not grown:
                 return seen(f"The {text} at step {step}, where settings changed.", s.of(config_change.Facts)[:1], first=step)
             told += [f"the {text}"] if step == steps[0] else []
@@ -135,11 +136,12 @@ def behaves_differently_after_change(s: Symptoms) -> Sign:
     return absent(f"Around the change of settings at step {steps[0]}, {' and '.join(told)}: less than chance explains, or than a tenth.")
 
 
-def _grown_batches(s: Symptoms) -> bool:
-    """Whether all that changed is a batch that became larger: then a lower loss, less scatter and longer steps are what was to be had for it."""
+def _batches_became(s: Symptoms, larger: bool) -> bool:
+    """Whether all that changed is a batch, and it became larger, or smaller. A lower loss, less scatter and longer steps are what was to be had for a
+    larger one."""
     changed = [(key, pair) for f in s.of(config_change.Facts) for key, pair in zip(f.facts.keys, f.facts.changes, strict=True)]
     try:
-        return bool(changed) and all(_BATCH.search(key) is not None and float(old) < float(new) for key, (old, new) in changed)
+        return bool(changed) and all(_BATCH.search(key) is not None and (float(old) < float(new)) is larger for key, (old, new) in changed)
     except (TypeError, ValueError):
         return False
 
@@ -148,7 +150,7 @@ def batch_changes(s: Symptoms) -> list[Finding[config_change.Facts]]:
     return [f for f in s.of(config_change.Facts) if f.facts.batch]
 
 
-def _around(run: Run, step: int) -> Iterator[tuple[str, bool]]:
+def _around(run: Run, step: int, shrunk: bool) -> Iterator[tuple[str, bool]]:
     """How the scatter of the loss, the gradient norm and the step time change at a step, and whether by more than chance explains.
 
     A batch k times as large has noise lower by the root of k (McCandlish et al. 2018, arXiv 1812.06162), which shows before any level does.
@@ -160,9 +162,12 @@ def _around(run: Run, step: int) -> Iterator[tuple[str, bool]]:
         sides = (found.value[found.usable & (found.step < step)][-AROUND:], found.value[found.usable & (found.step >= step)][:AROUND])
         if min(map(len, sides)) < LEAST:
             continue
+        if name == "loss.train" and min(x.min() for x in sides) > 0:  # noise shrinks with a loss that falls
+            what, sides = "scatter of the loss, as a share of it,", (np.log(sides[0]), np.log(sides[1]))
         before, after = (robust_sigma(np.diff(x)) if name == "loss.train" else median(x) for x in sides)
         a, b = (1.17 / np.sqrt(len(x)) if name == "loss.train" else _error(x) for x in sides)  # 1.17: of a robust sigma
-        moves = min(before, after) > 0 and abs(np.log(after / before)) > max(ERRORS * np.hypot(a, b), CHANGED)
+        errors = ERRORS_UP if shrunk and name == "loss.train" and after > before else ERRORS
+        moves = min(before, after) > 0 and abs(np.log(after / before)) > max(errors * np.hypot(a, b), CHANGED)
         yield f"{what} goes from {before:.3g} to {after:.3g}", bool(moves)
 
 

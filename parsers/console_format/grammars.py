@@ -24,7 +24,7 @@ _STEP = {*vocabulary.STEP, "up", "upd"} - {*vocabulary.BATCH_NUMBER}
 _PLACES = _STEP | {*vocabulary.EPOCH} | vocabulary.THROUGH_THE_RUN
 STEP_WORD = "|".join(sorted((_STEP | {*vocabulary.EPOCH} | vocabulary.THROUGH_THE_RUN) - {"up"}, key=len, reverse=True))
 _PLURAL = {"steps", "iters", "iterations", "updates"}  # behind other settings: how many there will be
-_EPOCH = {*vocabulary.EPOCH, "ep", "i_ep", "i_epoch"}
+_EPOCH = {*vocabulary.EPOCH, "i_ep", "i_epoch"}
 PREPARES = lazy_re(
     r"[\d?] ?(?:examples|ex|ba|[kKMG]?i?B|files?|rows?|docs?)/s\b|^\W*(?:Fetching|Downloading|Uploading|Loading|Resolving|Extracting)\b"
 )  # units of data sets and downloads, and what libraries say in front

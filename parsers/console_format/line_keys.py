@@ -63,7 +63,8 @@ def named_apart(keys: list[Key]) -> list[Key]:
 
 def episodes_apart(keys: list[Key]) -> list[Key]:
     """``ep:45 epch:0.89``: beside another word for epochs, "ep" counts episodes."""
-    if not any(key.lower() == "ep" for key, *_ in keys) or not any(key.lower() in EPOCH for key, *_ in keys):
+    named = {key.lower() for key, *_ in keys}
+    if "ep" not in named or not named & {*EPOCH} - {"ep"}:
         return keys
     return [("episodes", *key[1:]) if key[0].lower() == "ep" else key for key in keys]
 

@@ -45,7 +45,7 @@ LAST_RESORT = ("episode", "episodes", "game", "rollout", "round", "generation", 
 # In a console line that names no other step, where it rises from line to line.
 COUNTED = frozenset({*BATCH_NUMBER, *_UPDATES, *LAST_RESORT[:7], "sample", "samples"})
 
-EPOCH = ("epoch", "current_epoch", "train/epoch", "epochs", "epoch_num", "_epoch", "epch")
+EPOCH = ("epoch", "current_epoch", "train/epoch", "epochs", "epoch_num", "_epoch", "epch", "ep")
 TIME = (
     "@timestamp", "local_timestamp", "asctime", "_timestamp", "timestamp", "wall_time", "time", "ts", "unix_time", "epoch_time",
     "timestamp_ms", "time_stamp", "created_at", "datetime", "date",

@@ -42,6 +42,7 @@ def epochs(*lengths: int, rows: int = 1) -> Mapping[str, Any]:
         {"other/bs": SIZES},
         {"samples.seen": np.cumsum(SIZES)},
         {"samples.seen": np.cumsum(SIZES) % 1000},  # counted anew with each pass over the data
+        {"samples.seen": SIZES},  # called so by who means those of a step
     ],
 )
 def test_every_count_of_samples_shows_the_change(metrics: dict[str, Floats]) -> None:
@@ -213,3 +214,12 @@ def test_the_share_of_an_epoch_that_a_step_takes(after: float, digits: int, step
     found = batch_change(run_of({"epoch": epoch}, steps=step.tolist()))
     assert (found is None) == (steps is None)
     assert found is None or (found.before == 47 and abs(found.after - (steps or 0)) < 0.05 * (steps or 0) and found.of_epoch)
+
+
+@pytest.mark.parametrize(("after", "state"), [(0.12, "seen"), (0.03, "absent")], ids=["it scatters more", "as before"])
+def test_a_smaller_batch_scatters_more_as_a_share_of_a_falling_loss(after: float, state: str) -> None:
+    """Sixteen values on either side, the loss a tenth of what it was."""
+    at = np.arange(32)
+    loss = np.exp(-at / 8 + np.where(at < 16, 0.03, after) * np.random.default_rng(2).standard_normal(32))
+    run = run_of({"batch.size": np.where(at < 16, 64.0, 8.0), "loss.train": loss}, interval=10)
+    assert behaves_differently_after_change(Symptoms(run, tuple(config_change.detect(run)))).state == state

@@ -45,11 +45,21 @@ def test_a_set_that_is_lost_while_another_is_learnt_from_nothing(new: Floats, se
 
 
 @pytest.mark.parametrize(
+    ("x", "said"),
+    [([0.9, 0.8, 0.7, 0.65, 0.6], True), ([0.9, 0.8, 0.7, 0.75, 0.6], False), ([0.9, 0.6], False)],
+    ids=["in order", "one was worse", "two"],
+)
+def test_one_evaluation_after_others_each_better_than_the_one_before(x: list[float], said: bool) -> None:
+    run = run_of({"loss.eval": np.array(x)}, interval=50)
+    assert bool(improves_after(run, 50 * len(x) - 60)) == said
+
+
+@pytest.mark.parametrize(
     ("last", "said"),
     [((0.70, 0.69, 0.68), True), ((0.70, 0.68, 0.69), False), ((0.69, 0.68), False), ((0.71, 0.705, 0.7001), False)],
     ids=["three, the last the best", "the last is not the best", "two", "none better than before"],
 )
 def test_the_last_of_three_evaluations(last: tuple[float, ...], said: bool) -> None:
-    before = np.linspace(1, 0.7, 10)
+    before = np.linspace(1, 0.7, 10) + np.eye(10)[3] / 10  # not in order
     run = run_of({"loss.eval": np.r_[before, last]}, interval=50)
     assert bool(improves_after(run, 460)) == said

@@ -89,6 +89,8 @@ def test_ranks_that_drift(tmp_path: Path) -> None:
     ("param_checksum", norm_of_shards, SEEN),
     ("param_checksum", shared, ABSENT),
     ("param_l1", all_leave, SEEN),
+    ("theta_l1", all_leave, SEEN),
+    ("theta_l1", shared, ABSENT),
     ("psum", norm_of_shards, SEEN),
     ("psum", shared, ABSENT),
     ("w_sum", all_leave, SEEN),
@@ -133,3 +135,11 @@ def test_norms_of_weights_that_differ_from_the_first_step(tmp_path: Path, log: s
 def test_what_says_that_the_ranks_train_one_model(tmp_path: Path, train: Value, grad: Value, state: str) -> None:
     found = looked("weights_checksum_differs", tmp_path, 3, param_norm=norm_of_strangers, grad_norm=grad, loss=train)
     assert found.state == state, found
+
+
+@pytest.mark.parametrize(("values", "state"), [(all_leave, SEEN), (shared, ABSENT)])
+def test_one_process_logs_what_it_gathered_of_each_rank(tmp_path: Path, values: Value, state: str) -> None:
+    rows = [{"step": i, "train/loss": local(i, 0)} | {f"rank{r}/param_norm": values(i, r) for r in range(2)} for i in range(1, N + 1)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    run = read(tmp_path)
+    assert between_ranks.ranks_part(Symptoms(run, tuple(rank_disagreement.detect(run)))).state == state

@@ -37,7 +37,8 @@ SIGN = {"rl.len": LENGTH, "rl.reward": np.where(AT < 25, LENGTH, LENGTH - 4 * (A
 CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[str, Any]]] = [
     (L.values_drown_policy, "seen", DROWNS, {}),
     (L.values_drown_policy, "absent", DROWNS | {"rl.expl_var": np.minimum(0.02 * AT, 0.8)}, {}),  # large by nature, and learnt
-    (L.values_drown_policy, "absent", DROWNS | {"rl.kl": LEARNS["rl.kl"]}, {}),
+    (L.values_drown_policy, "seen", DROWNS | {"rl.kl": LEARNS["rl.kl"]}, {}),
+    (L.values_drown_policy, "absent", DROWNS | {"rl.kl": LEARNS["rl.kl"], "rl.loss_value": 4e4 * ONE}, {}),
     (L.values_drown_policy, "absent", STILL | {"rl.loss_value": 2e9 * ONE}, {}),  # nothing moved from the first update on
     (L.policy_hardly_moves, "seen", STILL | {"rl.reward": 22 + NOISE, "rl.clipfrac": 0 * ONE}, {}),
     (L.policy_hardly_moves, "absent", STILL | {"rl.reward": 22 + 2 * AT}, {}),
@@ -46,6 +47,9 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (L.values_beyond_returns, "seen", {"rl.reward": 4 * ONE, "other/losses/value_mean": 0.5 * np.exp(AT / 6)}, {}),
     (L.values_beyond_returns, "absent", {"rl.reward": 4 * ONE, "other/losses/value_mean": 0.1 * AT}, {}),
     (L.values_beyond_returns, "absent", {"rl.reward": 4 * ONE, "other/losses/value_mean": 300 * ONE}, {}),  # in another unit from the start
+    (L.values_beyond_returns, "seen", {"rl.reward": 27 - 0.3 * AT, "other/q_mean": 0.1 + 1.2 * AT}, {}),
+    (L.values_beyond_returns, "absent", {"rl.reward": 20 + 0.3 * AT, "other/q_mean": 0.1 + 1.2 * AT}, {}),  # as returns grow
+    (L.values_beyond_returns, "absent", {"rl.reward": 27 - 0.3 * AT, "other/q_mean": np.minimum(3 * AT, 46)}, {}),  # it has settled
     (L.values_beyond_returns, "cannot tell", {"rl.reward": 4 * ONE, "other/losses/value_std": 300 * ONE}, {}),
     (L.values_drown_policy, "absent", LEARNS | {"rl.loss_value": 20 * ONE}, {}),
     (L.values_drown_policy, "cannot tell", LEARNS, {}),
