@@ -119,8 +119,9 @@ def weight_decay_strong(s: Symptoms) -> Sign:
     text = f"A weight decay of {decay:g} at a learning rate of {rate:.3g} takes {shrinks:.2g} of each weight a step"
     if not _decoupled(s.run) and 0 < decay < OUTWEIGHS:
         return cannot_tell("config does not say that the weight decay is decoupled (AdamW).")
-    if not _decoupled(s.run) and decay > 0 and optimizer(s.run) is not None:
-        return seen(f"A weight decay of {decay:g} outweighs the gradient that it is added to.", where=where)
+    if not _decoupled(s.run) and decay > 0:
+        unless = "" if optimizer(s.run) is not None else ", unless the optimizer keeps the two apart (AdamW), which config does not say"
+        return seen(f"A weight decay of {decay:g} outweighs the gradient that it is added to{unless}.", where=where)
     if shrinks < SHRINKS or (steps is not None and shrinks * steps < 1):
         return absent(f"{text}{f', {shrinks * steps:.2g} times over in {steps} steps' if steps else ''}.", where=where)
     usual_rate = usual(s.run).high

@@ -34,6 +34,7 @@ CASES = [
     ("weight_decay_strong", {"optimizer": "sgd", "lr": 0.1, "wd": 0.05}, {"optimizer": "sgd", "lr": 2.0, "wd": 1e-3}, {"lr": 0.1, "wd": 0.01}),
     ("weight_decay_strong", {"momentum": 0.9, "lr": 0.2, "wd": 0.15}, {"momentum": 0.9, "lr": 0.2, "wd": 1e-4}, {"momentum": 0.1, "lr": 0.2, "wd": 0.15}),
     ("weight_decay_strong", {"optimizer": "adam", "lr": 1e-3, "l2": 0.5}, {"optimizer": "adamw", "lr": 1e-3, "wd": 0.5}, {"optimizer": "adam", "lr": 1e-3, "l2": 0.1}),
+    ("weight_decay_strong", {"lr": 1e-3, "l2": 0.5, "max_steps": 100}, {"lr": 1e-3, "l2": 0.0}, {"lr": 1e-3, "l2": 0.1}),
     ("weight_decay_strong", {"lr": 0.002, "wd": 30.0}, {"lr": 0.002, "wd": 0.0}, {"lr": 0.1, "wd": 0.01}),
     ("weight_decay_strong", ADAMW | {"wd": 0.2, "max_steps": 1000}, ADAMW | {"wd": 0.2, "max_steps": 100}, ADAMW),
     ("weight_decay_strong", SCIKIT | {"alpha": 5.0}, SCIKIT | {"alpha": 1e-4}, {"estimator": "MLPRegressor", "lr": 0.01, "alpha": 30.0}),
