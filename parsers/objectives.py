@@ -7,10 +7,12 @@ data the same one; it is named ``loss.train`` or ``loss.eval``, and ``score.trai
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
 from typing import NamedTuple
+
+import pyarrow as pa
 
 from parsers.lazy_regex import lazy_re
 from parsers.loss_names import EVAL, TRAIN, split
@@ -28,6 +30,7 @@ _OF_A_SET = lazy_re(r"^(\d+ )?(s )?")  # what is left of "valid_1's" and "valida
 _CUT_OFF = lazy_re(r"(?: at)?(?: \d+(?:\.\d+)?){0,3}(?: [bmp])?$")
 _OF_RETURNS = {"ic", "rank ic"}  # the information coefficient
 _ANYTHING = {"total", "cost", "hinge", "focal", "triplet"}  # in a group of tags also a total of time, a term of a loss
+_CRITERION = {"loss", "loss fn", "loss function", "loss type", "criterion"}  # settings
 _KINDS = ("whole_falls", "whole_rises", "error_falls", "score_rises")  # best first
 
 
@@ -95,12 +98,19 @@ def is_never_negative(tag: str) -> bool:
     return told is not None and told.core in data()["objective"]["never_negative"]
 
 
-def stand_ins(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, str], Meaning]:
-    """(source, tag) -> its meaning, of the tags that are judged as the loss; none where a loss was logged, or a policy was trained."""
+def stand_ins(meanings: Mapping[tuple[str, str], Meaning], criteria: Collection[str] = ()) -> dict[tuple[str, str], Meaning]:
+    """(source, tag) -> its meaning, of the tags that are judged as the loss; none where a loss was logged, or a policy was trained. `criteria` are
+    the values under which config names the loss."""
     logged = {m.name for m in meanings.values()}
     judged_by = {name for name in logged if name.startswith((*LOSSES, "rl."))}
     if any(not name.startswith("ppl.") for name in judged_by):
-        return _of_training(meanings) if judged_by == {"loss.eval"} else {}
+        return (
+            _of_training(meanings)
+            if judged_by == {"loss.eval"}
+            else _of_criterion(meanings, criteria)
+            if judged_by == {"loss.train"}
+            else {}
+        )
     terms = bool(judged_by) or any(
         name.startswith("loss.") for name in logged
     )  # a perplexity may well be that of the evaluation beside "bpc"
@@ -125,6 +135,12 @@ def stand_ins(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, st
     return judged if terms or any(o.side == "train" for o in taken.values()) else judged | _like_evaluation(meanings, taken)
 
 
+def criteria(config: pa.Table) -> set[str]:
+    """The values of the settings that name the loss."""
+    told = zip(config["key"].to_pylist(), config["value"].to_pylist(), strict=True)
+    return {str(value).strip("\"'") for key, value in told if words(key.rpartition(".")[2]) in _CRITERION}
+
+
 def _of_training(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, str], Meaning]:
     """The one whole objective of the training beside a loss that only the evaluation has: "ctc" beside "val loss"; "kd/total" beside "kd/hard"."""
     others = {key for key, m in meanings.items() if m.name.startswith(("other/", "loss.aux"))}
@@ -140,6 +156,16 @@ def _of_training(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str,
     if len({tag for _, tag in found}) != 1:
         return {}
     return {key: _as_loss(meanings[key], key[1], o, "", " of the training") for key, o in found.items()}
+
+
+def _of_criterion(meanings: Mapping[tuple[str, str], Meaning], criteria: Collection[str]) -> dict[tuple[str, str], Meaning]:
+    """The error of held-out data that config names as the loss, beside a loss that only the training has: "eval mse" beside "loss"."""
+    cores = {told.core for value in criteria if (told := objective(value)) is not None and not told.rises}
+    logged = {key: o for key, m in meanings.items() if m.name.startswith("other/") and (o := objective(key[1], key[0].rpartition("/")[0]))}
+    found = {key: o for key, o in logged.items() if o.side == "eval" and o.core in cores}
+    if len({tag for _, tag in found}) != 1:
+        return {}
+    return {key: _as_loss(meanings[key], key[1], o, ", which config says it is", " of held-out data") for key, o in found.items()}
 
 
 def _of_something(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, str], Objective]:

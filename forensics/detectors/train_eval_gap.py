@@ -6,14 +6,14 @@ What it sees
     have: one alone may rise while the others outweigh it.
 
 How it decides
-    Compares the last evaluation losses with the lowest: it fires when the last (the median of the last three) lies 5 % and three times
-    the noise of neighbouring evaluations above the lowest (or climbs steadily from there: a Kendall's tau of at least 0.7, 2.4 sigma
-    from what chance gives; or, of 50 evaluations and more, the last tenth stands three of its errors above the lowest stretch of as
-    many), which is at least three evaluations back, and the training loss fell meanwhile. The noise is that of the evaluations after
-    the lowest, where they are enough: the steep way down says nothing about it. Where as many held-out answers are right in the end as
-    when the loss was lowest, and it is not half as high again, it is for information: only the certainty of wrong answers grew. So it
-    is, whatever the training loss does, where an evaluation ends 2 % worse than its best and the noise does not explain it (10 % with
-    fewer than five): the best one tells which checkpoint to keep.
+    Compares the last evaluation losses with the lowest: it fires when the last (the median of the last three) lies 5 % (of the root of
+    a squared error 2.5 %) and three times the noise of neighbouring evaluations above the lowest (or climbs steadily from there: a
+    Kendall's tau of at least 0.7, 2.4 sigma from what chance gives; or, of 50 evaluations and more, the last tenth stands three of its
+    errors above the lowest stretch of as many), which is at least three evaluations back, and the training loss fell meanwhile. The
+    noise is that of the evaluations after the lowest, where they are enough: the steep way down says nothing about it. Where as many
+    held-out answers are right in the end as when the loss was lowest, and it is not half as high again, it is for information: only
+    the certainty of wrong answers grew. So it is, whatever the training loss does, where an evaluation ends 2 % worse than its best
+    and the noise does not explain it (10 % with fewer than five): the best one tells which checkpoint to keep.
 
 Cannot tell
     With fewer than five evaluations, or where neither an evaluation loss nor a score of held-out data was logged.
@@ -33,7 +33,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors.eval_noise import noise_of
 from forensics.errors import CannotTell
-from forensics.run import loss_terms
+from forensics.run import last_errors, loss_terms
 from forensics.run.evaluations import level_at
 from forensics.run.inputs import needed, surviving
 from forensics.run.robust import error_of_median, median, robust_sigma
@@ -132,7 +132,8 @@ def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
     lost = min(UNDONE * float(x[0] - x[best]), AGAIN * abs(float(x[best])))  # a steep first fall says nothing of what the rest is worth
     if rise <= (POINT if held.rises else 0) or rise < lost:
         return None
-    if best >= len(x) - BACK or rise < RISE * abs(float(x[best])) or not (rise >= NOISES * noise or _climbs(x[best:]) or _stands_above(x)):
+    least = _least(held) * abs(float(x[best]))
+    if best >= len(x) - BACK or rise < least or not (rise >= NOISES * noise or _climbs(x[best:]) or _stands_above(x)):
         return None
     at_best = level_at(train, int(step[best]))
     at_end = level_at(train, int(step[-1]))
@@ -151,6 +152,11 @@ def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
     shown = [evidence.window(s, int(step[0]), last, *marks, title=s.tag, margin=0, where=s.place(run, 0)) for s in (logged, train)]
     severity = "info" if held.name.startswith("loss.") and facts.rise < AGAIN and _hits_hold(run, first) else "warning"
     return evidence.on_rows(logged, (keep[best], keep[-1]), facts, title, severity, *shown)
+
+
+def _least(held: Series) -> float:
+    """The rise that counts: the root of an error moves by half of its share."""
+    return RISE / 2 if last_errors.squared(held.tag) == 0 else RISE
 
 
 def _at_best(held: Series) -> str:
@@ -190,7 +196,7 @@ def smallest_effect(run: Run) -> str:
         return ""
     change, lowest = np.abs(np.diff(x)), abs(float(x.min())) or 1.0
     noise = max(robust_sigma(np.diff(x)), float(change.max()) if len(x) < FEW else 0.0)  # few values do not tell it from a trend
-    least = max(RISE, NOISES * noise / lowest) + MARGIN * error_of_median(noise, BACK) / lowest
+    least = max(_least(held), NOISES * noise / lowest) + MARGIN * error_of_median(noise, BACK) / lowest
     what = "an evaluation loss" if held.name == "loss.eval" else f"a {held.tag}"
     return (
         f"{what} that ends {least:.1%} {'below' if held.rises else 'above'} its best for {BACK} evaluations, while the training loss falls"

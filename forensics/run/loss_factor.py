@@ -23,8 +23,10 @@ from parsers.tables import Run
 LEAST = 1.8  # a factor of two, less what a first training loss lies below its evaluation
 AT_CHANCE = 0.04  # an untrained model's loss against ln(classes): as logger_artefact's CLOSE
 AT_EVALUATION = 0.1  # two losses of one model on other batches; factors that config sets are mostly two times apart
-# bound: two medians of two; unit: a quarter of the loss is gone, in its logarithm, and the ratio of the two moves by no more than a third of that
-LEAST_EVALS, FELL, SPREAD = 4, 0.29, 1 / 3
+# bound: both ends and one between; unit: a quarter of the loss is gone, in its logarithm, and the ratio of the two moves by no more than a third of that
+LEAST_EVALS, FELL, SPREAD = 3, 0.29, 1 / 3
+# measured: of 700 runs of eight makers two are so near at every evaluation, both sums over micro-batches; dropout wanders, smoothing is no whole number
+AT_SETTING = 0.05
 EARLY, BEGINS = 3, 10  # evaluations; steps by which the log must begin
 
 _BATCH = (
@@ -32,6 +34,13 @@ _BATCH = (
     "micro_batch mbs batch bsz"
 )
 _LENGTH = "seq_len seq_length sequence_length max_seq_length max_seq_len context_length block_size n_ctx max_length"
+
+
+@dataclass(frozen=True)
+class Factor:
+    value: int
+    says: str
+    where: str
 
 
 @dataclass(frozen=True)
@@ -44,13 +53,8 @@ class Measured:
     last: int
     where: str
     near: float  # relative error that a match may have
-
-
-@dataclass(frozen=True)
-class Factor:
-    value: int
-    says: str
-    where: str
+    least: float = 0.0  # of the ratios of all evaluations
+    factor: Factor | None = None  # that config sets and all of them are
 
 
 def measured(run: Run) -> list[Measured]:
@@ -71,8 +75,8 @@ def configured(run: Run, found: Sequence[Measured]) -> tuple[Measured, Factor] |
 
 @once
 def throughout(run: Run) -> Measured | None:
-    """The training loss over the mean of the evaluation losses, where it is one number from the first evaluation to the last while both fall: a factor.
-    What a penalty, dropout or smoothing adds is none, nor is what overfitting takes away."""
+    """The training loss over the mean of the evaluation losses, where it is one number from the first evaluation to the last: while both fall, or the
+    factor by which config accumulates or shares batches. What a penalty, dropout or smoothing adds is no factor, nor is what overfitting takes away."""
     train, sets = series(run, "loss.train"), [s for s in parts(run, "loss.eval") if s.usable.sum() >= LEAST_EVALS]
     sets = [s for s in sets if np.array_equal(s.step[s.usable], sets[0].step[sets[0].usable])]
     if train is None or not sets or not len(surviving(train)):
@@ -81,12 +85,13 @@ def throughout(run: Run) -> Measured | None:
     beside = _around(train, surviving(train), steps)
     if not (mean > 0).all() or not (beside > 0).all():  # of NaN it is not, either
         return None
-    ratio, fell = np.log(beside / mean), float(np.log(mean[0] / mean.min()))
-    if fell < FELL or float(np.ptp(ratio)) > fell * SPREAD:
+    ratio, fell = beside / mean, float(np.log(mean[0] / mean.min()))
+    shared = next((f for f in _shares(run) if f.value >= 2 and (np.abs(ratio / f.value - 1) <= AT_SETTING).all()), None)
+    if shared is None and (fell < FELL or float(np.ptp(np.log(ratio))) > fell * SPREAD):
         return None
     told = "the mean of the evaluation losses" if len(sets) > 1 else f"the evaluation loss ({sets[0].tag})"
     place = sets[0].place(run, int(np.flatnonzero(sets[0].usable)[0]))
-    return Measured(float(np.exp(np.median(ratio))), told, int(steps[0]), int(steps[-1]), place, AT_EVALUATION)
+    return Measured(float(np.median(ratio)), told, int(steps[0]), int(steps[-1]), place, AT_EVALUATION, float(ratio.min()), shared)
 
 
 def candidates(run: Run) -> list[Factor]:
@@ -96,7 +101,7 @@ def candidates(run: Run) -> list[Factor]:
         _whole(settings.named(run, _BATCH)),
         _whole(settings.named(run, _LENGTH)),
     )
-    found = [*_whole(settings.settings(run, "accumulation")), *world, *batches, *lengths]
+    found = [*_shares(run), *batches, *lengths]
     for b in batches:
         found += [Factor(b.value // w.value, f"{b.says} / {w.says}", b.where) for w in world if b.value % w.value == 0]
         found += [Factor(b.value * n.value, f"{b.says} x {n.says}", b.where) for n in lengths]
@@ -141,6 +146,11 @@ def _around(loss: Series, rows: Ints, steps: Ints) -> Floats:
     nearest = np.where(steps - at[left] <= at[right] - steps, left, right)
     middle = bottleneck.nanmedian(np.stack([value[nearest], value[nearest + 1], value[nearest + 2]]), axis=0)
     return np.where(np.abs(at[nearest] - steps) <= 2 * loss.interval, middle, np.nan)
+
+
+def _shares(run: Run) -> list[Factor]:
+    """Into how many parts config divides the batch of a step: over micro-batches, over processes."""
+    return [f for what in ("accumulation", "world_size") for f in _whole(settings.settings(run, what))]
 
 
 def _whole(told: Sequence[Setting]) -> list[Factor]:

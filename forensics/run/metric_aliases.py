@@ -133,7 +133,7 @@ def changes(run: Run, aliases: Aliases) -> list[str]:
     for source, logged in tags.items():
         told = names.meanings(logged, framework=run.framework, folder=source.rpartition("/")[0], overrides=without)
         plain |= {(source, tag): told[tag] for tag in logged}
-    plain |= objectives.stand_ins(plain)
+    plain |= objectives.stand_ins(plain, objectives.criteria(run.tables["config"]))
     said = {}
     for source, tag in run.meanings:
         before, now = plain[source, tag].name, run.meanings[source, tag].name

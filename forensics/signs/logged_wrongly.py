@@ -32,21 +32,25 @@ def unit_artefact(s: Symptoms) -> Sign:
 
 
 def loss_multiple_throughout(s: Symptoms) -> Sign:
-    """The training loss is at least three times the evaluation loss, by one factor from first to last while both fall, and the gradient is as
-    large by it as that of a mean: what is trained on is a sum. Where the gradient is ordinary, the logged number alone is one."""
+    """The training loss is at least three times the evaluation loss, by one factor from first to last while both fall, and the gradient, where it was
+    logged, as large by it as that of a mean: a sum. Where the gradient is ordinary, the logged number alone is one. Or at every evaluation it is just
+    as many times that loss as config accumulates micro-batches or has processes."""
     m, norm = loss_factor.throughout(s.run), usable(s.run, "grad.norm")[1]
     if m is None:
         return cannot_tell("training and evaluation loss are not one multiple of each other while both fall, or were not logged.")
-    text = f"The training loss is {m.ratio:.3g} times {m.against} from step {m.step} to step {m.last}, while both fall"
+    text = f"The training loss is {m.ratio:.3g} times {m.against} from step {m.step} to step {m.last}"
+    if m.factor is not None:
+        return seen(f"{text}, and {m.factor.says} is {m.factor.value}.", where=m.factor.where, first=m.step, last=m.last)
+    text += ", while both fall"
     if m.ratio < MULTIPLE:
         return absent(f"{text}.", where=m.where)
-    if not len(norm):
-        return cannot_tell(
-            f"the gradient norm was not logged, which tells a sum that is trained on from one that is only logged: {text[0].lower()}{text[1:]}."
-        )
-    size = median(norm)
-    text += f"; the median of the gradient norm is {size:.3g}"
-    return seen(f"{text}.", where=m.where, first=m.step, last=m.last) if size > m.ratio / MULTIPLE else absent(f"{text}.", where=m.where)
+    if not len(norm) and m.least < MULTIPLE:  # dropout lifts the loss more and more as it falls
+        return cannot_tell(f"the gradient norm was not logged, and the factor is {m.least:.3g} at least: {text[0].lower()}{text[1:]}.")
+    if len(norm):
+        text += f"; the median of the gradient norm is {(size := median(norm)):.3g}"
+        if size <= m.ratio / MULTIPLE:
+            return absent(f"{text}.", where=m.where)
+    return seen(f"{text}.", where=m.where, first=m.step, last=m.last)
 
 
 def loss_times_constant(s: Symptoms) -> Sign:

@@ -58,7 +58,7 @@ def runs(group: Group, overrides: dict[str, str]) -> list[Run]:
     framework = _framework(tables, files)
     logged = set(arrow.words(tables["metrics"]["tag"])) if overrides else set()
     overrides = {name: tag for name, tag in overrides.items() if tag in logged}  # a tag that was not logged takes no name from another
-    tables["metrics"], meanings = _named(tables["metrics"], framework, overrides)
+    tables["metrics"], meanings = _named(tables["metrics"], framework, overrides, objectives.criteria(tables["config"]))
     formats = {f.source.path: f.source.format for f in files}
     of_epochs = frozenset(f.source.path for f in files if EPOCH_STEPS in f.source.note)
     tables["metrics"], at_last = epoch_files.placed(tables["metrics"], of_epochs)
@@ -148,7 +148,9 @@ def _framework(tables: dict[str, pa.Table], files: list[FileRead]) -> str | None
     )
 
 
-def _named(metrics: pa.Table, framework: str | None, overrides: dict[str, str]) -> tuple[pa.Table, dict[tuple[str, str], names.Meaning]]:
+def _named(
+    metrics: pa.Table, framework: str | None, overrides: dict[str, str], criteria: set[str]
+) -> tuple[pa.Table, dict[tuple[str, str], names.Meaning]]:
     """Fills the column `name`: one lookup for each distinct (source, tag), then integers only. -> (source, tag) -> what
     the tag means there."""
     if not metrics.num_rows:
@@ -173,7 +175,7 @@ def _named(metrics: pa.Table, framework: str | None, overrides: dict[str, str]) 
         found = value_names.told(t, arrow.values(metrics["value"].slice(first, last - first))[tag[first:last] == tags.index(t)])
         if found is not None:
             meanings[path, t] = found
-    meanings |= objectives.stand_ins(meanings)
+    meanings |= objectives.stand_ins(meanings, criteria)
     meanings |= loss_by_course.told(metrics, meanings)
     meanings |= finer_twins.told(metrics, meanings)
     named = [(logged, [meanings[path, tags[i]].name for i in logged.tolist()]) for path, logged in zip(paths, logged_in, strict=True)]

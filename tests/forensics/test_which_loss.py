@@ -29,6 +29,15 @@ def test_nothing_stands_for_a_loss_that_was_logged(tmp_path: Path) -> None:
     assert series(r, "other/val_mse") is not None
 
 
+@pytest.mark.parametrize(("loss", "judged"), [("mse", "val_mse"), ("mse_loss", "val_mse"), ("huber", None)])
+def test_the_error_that_config_names_as_the_loss_is_that_of_the_evaluation(loss: str, judged: str | None, tmp_path: Path) -> None:
+    log = tmp_path / "metrics.jsonl"
+    log.write_text("".join(json.dumps({"step": i, "loss": 1 / (i + 1), "val_mse": 2 / (i + 1)}) + "\n" for i in range(9)))
+    (tmp_path / "config.json").write_text(json.dumps({"lr": 0.1, "loss": loss}))
+    found = series(forensics.read(tmp_path), "loss.eval")
+    assert (found.tag if found is not None else None) == judged
+
+
 @pytest.mark.parametrize(
     ("tags", "judged"),
     [

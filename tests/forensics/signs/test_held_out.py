@@ -239,6 +239,12 @@ OF_SCORES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any]]] = [
     (C.eval_never_better, "absent", {"loss.train": ROTE, "other/val/recall": 0.976 + NDCG / 15}),  # near the top from the start
     (C.eval_never_better, "seen", {"loss.train": ROTE, "other/val/recall": 0.6 + 0 * T}),
     (C.eval_never_better, "cannot tell", {"loss.train": ROTE / 3, "loss.eval": 2.3 + T / 50}),  # by heart before the first evaluation
+    (C.eval_never_better, "seen", {"loss.train": ROTE, "loss.eval": 2.3 + T / 500 - 0.2 * (T == 40)}),  # one lucky value
+    (C.eval_never_better, "absent", {"loss.train": ROTE, "loss.eval": 2.3 + T / 500 - 0.2 * (abs(T - 40) < 3)}),
+    (C.eval_never_better, "seen", {"loss.train": 1.03 - 0.03 * T[:6], "other/val_rmse": 1 + T[:6] / 200}),  # squared it fell by a fourth
+    (C.eval_never_better, "cannot tell", {"loss.train": 1.03 - 0.03 * T[:6], "other/val_mse": 1 + T[:6] / 200}),
+    (H.eval_turned_up, "seen", {"loss.train": ROTE, "other/val_rmse": 1 + abs(T - 20) / 1000}),
+    (H.eval_turned_up, "absent", {"loss.train": ROTE, "other/val_mse": 1 + abs(T - 20) / 1000}),
     (H.eval_turned_up, "seen", {"loss.train": ROTE, "other/ndcg@10": SINKS}),
     (H.eval_turned_up, "absent", {"loss.train": ROTE, "other/ndcg@10": NDCG}),
     (H.eval_jumped, "seen", {"loss.train": FALLS, "other/ndcg@10": NDCG + np.where(T >= 40, 0.3, 0) + 0.002 * RNG.standard_normal(60)}),

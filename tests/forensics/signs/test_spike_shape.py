@@ -33,6 +33,7 @@ STEP = raised(300, np.full(40, 3.0))  # a stretch that begins and ends at once
 HEALS = raised(300, np.concatenate([np.full(12, 8.0), 0.8 * np.exp(-np.arange(40) / 10)]))  # and what it broke is learnt again
 CLIMBS = raised(300, np.concatenate([np.linspace(0.2, 3, 30), 3 * np.exp(-np.arange(120) / 20)]))
 STAYS = raised(300, 6 * np.exp(-np.arange(300) / 150))
+HURTS = raised(300, np.concatenate([[40.0, 30.0], 2 * np.exp(-np.arange(200) / 60)]))  # one batch, and what it did to the weights
 LAST = raised(N - 2, [4.0, 4.2])
 LOW = raised(300, [0.5])
 S, H = spike_shape, spike_height
@@ -47,6 +48,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Floats]] = [
     (S.spiked_often, "absent", ONE),
     (S.spike_back_at_once, "seen", ONE),
     (S.spike_back_at_once, "absent", SLOW),
+    (S.spike_back_at_once, "seen", HURTS),
+    (S.spike_back_at_once, "absent", raised(300, np.concatenate([[40.0], 8 * np.exp(-np.arange(200) / 60)]))),
     (S.spike_back_at_once, "cannot tell", CALM),
     (S.spike_stays, "seen", STAYS),
     (S.spike_stays, "absent", ONE),
@@ -99,6 +102,12 @@ def test_a_spike_among_others_nearly_as_high_may_be_scatter() -> None:
     (f,) = [f for f in s.findings if f.kind == "loss_spike"]
     doubtful = replace(f.facts, over_highest=0.2, class_probability=f.facts.class_probability | {"not_a_spike": 0.5})
     assert S.spike_within_scatter(Symptoms(s.run, (replace(f, facts=doubtful),))).state == "seen"
+
+
+@pytest.mark.parametrize(("x", "shift"), [(raised(300, 40 * (T[:300] == 0) + 0.5 * np.exp(-T[:300] / 150)), False), (STAYS, True)])
+def test_other_data_stay(x: Floats, shift: bool) -> None:
+    causes = {h.id for h in pipeline.causes_of(run_of({"loss.train": x}))[0]}
+    assert "bad_data_batch" in causes and ("data_distribution_shift" in causes) is shift
 
 
 @pytest.mark.parametrize("x", [np.zeros(0), np.array([1.0]), np.full(200, np.nan), -ONE, np.where(T == 300, np.nan, CALM)], ids=str)
