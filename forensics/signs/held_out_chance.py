@@ -9,16 +9,10 @@ from forensics.run import evaluations as held
 from forensics.run import last_errors
 from forensics.run.robust import median
 from forensics.run.scores import Score, held_out, scores
-<<<<<<< HEAD
 from forensics.run.series import Series, series
 from forensics.run.usable_values import beginning
 from forensics.signs.sign import ABSENT, SEEN, Sign, Symptoms, absent, cannot_tell, seen
-=======
-from forensics.run.series import Floats, Series, series
-from forensics.run.usable_values import first_level
-from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Sign, Symptoms, absent, cannot_tell, seen
 from forensics.spikes.medians import rolling_median
->>>>>>> scale
 from parsers.lazy_regex import lazy_re
 from parsers.name_rules import words
 from parsers.tables import Run
@@ -86,7 +80,7 @@ def eval_never_better(s: Symptoms) -> Sign:
         return absent(f"{text}: it improves.")
     if curve.rises and HALF <= first <= best <= 1 and 1 - best <= (1 - RISES) * (1 - first):
         return absent(f"{text}: of what it could still rise, it rose {(best - first) / (1 - first):.0%}.")
-    left = (_beginning(-falls[::-1]) / -begin if len(x) < STEADY else pair[1] / pair[0]) ** power
+    left = (beginning(-falls[::-1]) / -begin if len(x) < STEADY else pair[1] / pair[0]) ** power
     worse = len(x) >= STEADY and median(x[-3:]) > x[0] + LEARNED * abs(x[0])
     if left >= (A_LITTLE if worse else FELL if len(x) >= STEADY else BY_ROTE):
         return cannot_tell(f"the training loss hardly falls either ({pair[0]:.4g} to {pair[1]:.4g}).")
