@@ -16,6 +16,7 @@ KEY = TRACE.format(where="step") + "KeyError: 'val'\n"
 SAVE = TRACE.format(where="save_checkpoint") + "RuntimeError: PytorchStreamWriter failed writing file data/0: file write failed\n"
 DISK = TRACE.format(where="save") + "OSError: [Errno 28] No space left on device\n"
 NO_FOLDER = TRACE.format(where="save_checkpoint") + "FileNotFoundError: [Errno 2] No such file or directory: 'out/model_10.pth'\n"
+QUIT = TRACE.format(where="trace_dispatch").partition("\n")[2] + "bdb.BdbQuit\n"
 NAN = TRACE.format(where="step") + "ValueError: loss is nan, stopping training\n"
 CUDA = TRACE.format(where="step") + "RuntimeError: CUDA error: an illegal memory access was encountered\n"
 ASSERT = TRACE.format(where="step") + "RuntimeError: CUDA error: device-side assert triggered\n"
@@ -43,6 +44,7 @@ def looked(sign: str, folder: Path) -> Sign:
     ("disk_full_quoted", DISK, SEEN, "disk full"),
     ("disk_full_quoted", TRACE.format(where="save") + "RuntimeError: basic_ios::clear: iostream error\n", SEEN, "disk full"),
     ("disk_full_quoted", KEY, ABSENT, "KeyError"),
+    ("exception_quoted", QUIT, SEEN, "BdbQuit"),
     ("hardware_fault_quoted", XID, SEEN, "Xid"),
     ("hardware_fault_quoted", CUDA, ABSENT, "CUDA error"),
     ("cuda_error_ended_it", CUDA, SEEN, "illegal memory access"),
