@@ -2,7 +2,8 @@
 
 What it sees
     Checkpoint files that are empty, cut off, or not what their header says; values in them that are not finite, or of a
-    size that no training reaches, or that Adam cannot have brought there since the save before; pickles that ask their reader to run something.
+    size that no training reaches, or that Adam cannot have brought there since the save before; pickles that ask their reader to run
+    something. Checkpoints that could not be written.
 
 How it decides
     A safetensors file must end where its header says, a zip must have its directory. Then every value of weights and
@@ -11,9 +12,11 @@ How it decides
     most 3.2 times the rate in an update: of two saves of one attempt the later one holds none that is half as far again beyond that.
     Weights that are zero or constant throughout, variances and second moments below zero, moments of other shapes than their
     weights, a file of weights without a tensor and a loss scale that fell below one are told as `forensics checkpoint` tells them.
+    An error that was raised in a save is told by its words: a warning where the run ended of it, information where it went on.
 
 Cannot tell
-    For formats that carry no length (legacy pickles, raw arrays), beyond the budget, and where there is no checkpoint in the folder.
+    For formats that carry no length (legacy pickles, raw arrays), beyond the budget, and where there is no checkpoint in the folder
+    and no save failed.
 
 Folklore
     "Keep-3 deleted the last healthy checkpoint": know which one is whole before you need it. Megatron-LM#5281: a corrupt
@@ -37,6 +40,9 @@ from forensics.checkpoints.optimizer import moments, scaler
 from forensics.checkpoints.sick_document import row
 from forensics.checkpoints.sick_values import absurd, blown_up, foreign_code, nonfinite, without_tensors
 from forensics.errors import CannotTell
+from forensics.run import failed_saves, fatal_lines
+from forensics.run.endings import Event
+from forensics.run.how_it_ended import ending
 from parsers.tables import Run
 
 NEEDS: list[str] = []
@@ -54,11 +60,14 @@ class Facts(BaseFacts):
     what: str | None = None  # kind of sickness
     absurd: bool | None = None  # a value of a size that no training reaches
     checkpoints: int | None = None  # how many are like this
+    unwritten: int | None = None  # saves that failed
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    table = run.tables["checkpoints"]
-    if not table.num_rows:
+    table, failed = run.tables["checkpoints"], failed_saves.errors(run)
+    if failed:
+        yield _unwritten(run, failed)
+    elif not table.num_rows:
         raise CannotTell("there is no checkpoint in the folder")
     broken = [c for c in table.to_pylist() if c["complete"] is False]
     for c in broken[:20]:
@@ -68,6 +77,20 @@ def detect(run: Run) -> Iterator[Finding]:
         title, key = f"Checkpoint {c['source']} is damaged: {why}", f"{c['step']}-{c['path']}"
         yield evidence.found(facts, title, (c["step"], c["step"]), "warning", shown, key=key, times=(c["time"], None))
     yield from _values(run)
+
+
+def _unwritten(run: Run, failed: list[Event]) -> Finding:
+    """The last save that failed: what the run ended of, or else what it survived."""
+    e, end = failed[-1], ending(run)
+    step = e["step"] if e["step"] is not None else end.step
+    fatal = end.died and (end.kind == "disk" or any(run.where(x["source"], x["at"]) == end.where for x in failed))
+    place, words = run.where(e["source"], e["at"]), fatal_lines.words(e)
+    shown = evidence.text("the error", str(e["text"]).splitlines()[-5:], place)
+    facts = Facts(place, unwritten=len(failed))
+    title = f"A checkpoint could not be written: {words}"
+    return evidence.found(
+        facts, title, (step, step), "warning" if fatal else "info", shown, key=f"unwritten-{step}", times=(e["time"], None)
+    )
 
 
 def _values(run: Run) -> Iterator[Finding]:

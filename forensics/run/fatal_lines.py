@@ -12,7 +12,8 @@ from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 DISK = lazy_re(
-    r"No space left on device|Disk quota exceeded|\bErrno (?:28|122)\b|\bENOSPC\b|\bEDQUOT\b|unexpected pos \d+ vs|basic_ios::clear: iostream error",
+    r"No space left on device|Disk quota exceeded|\bErrno (?:28|122)\b|\bENOSPC\b|\bEDQUOT\b|unexpected pos \d+ vs"
+    r"|basic_ios::clear: iostream error|ios_base::badbit set: iostream|PytorchStreamWriter failed writing file .{1,200}file write failed",  # torch's of a short write
     re.I,
 )
 MEMORY = lazy_re(r"out[ _]of[ _](?:memory|me\+)|oom.?kill|can(?:no|')t allocate memory", re.I)

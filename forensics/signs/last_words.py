@@ -9,7 +9,7 @@ from typing import Any
 
 from forensics.detectors import ending as symptom
 from forensics.detectors import memory
-from forensics.run import connections, endings, fatal_lines, hang_ranks, how_it_ended, index_errors, plan
+from forensics.run import connections, endings, failed_saves, fatal_lines, hang_ranks, how_it_ended, index_errors, plan
 from forensics.run.how_it_ended import Ending, ending
 from forensics.run.kinds import Kind
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -24,11 +24,6 @@ _CUDA = lazy_re(
     r"|\bCUBLAS_STATUS|\bCUDNN_STATUS",
     re.I,
 )
-_SAVING = lazy_re(
-    r"PytorchStreamWriter|inline_container|safetensors[\w.]{0,80}serializ"
-    r"|(?:serialization\.py:\d+| in) (?:in )?(?:_?save(?:_(?:checkpoint|ckpt|model|state|state_dict|weights|pretrained|optimizer))?|write_zip)\b",
-    re.I,
-)  # the writer of torch.save and of safetensors by name, or a frame that saves
 _REASON = lazy_re(r"^an exception ended the run: (.+?)(?:; the next attempt begins at step .*)?$", re.S)
 _CLASS = lazy_re(r"[A-Za-z_][\w.]{0,59}(?=:|$)")
 _NUMBER = lazy_re(r"0x[0-9a-f]+|\d+", re.I)
@@ -167,19 +162,21 @@ def error_explains_end(s: Symptoms) -> Sign:
 
 
 def save_failed(s: Symptoms) -> Sign:
-    """An exception was raised while a checkpoint was saved (torch.save, its writer, safetensors, a function that saves)."""
+    """An exception was raised while a checkpoint was saved (torch.save, its writer, safetensors, a function that saves), and it names no other
+    reason than that it could not be written."""
     run = s.run
-    errors = [x for x in endings.events(run, "traceback", "oom", "warning") if x["level"] == "error"]
-    saving = [x for x in errors if _SAVING.search(str(x["text"]))]
-    named = [x for x in errors if x["kind"] != "warning" and not str(x["text"]).startswith(fatal_lines.UNNAMED)]
+    errors = endings.events(run, "traceback", "oom", "warning")
+    named = [x for x in errors if x["level"] == "error" and x["kind"] != "warning" and not str(x["text"]).startswith(fatal_lines.UNNAMED)]
+    saving = failed_saves.errors(run)
     if not saving and not named:
         return does_not_arise("no exception was logged.")
-    e = (saving or named)[0]
+    unwritten = [x for x in saving if failed_saves.for_want_of_room(x)]
+    e = (unwritten or saving or named)[0]
     step, where = e["step"] if e["step"] is not None else ending(run).step, run.where(e["source"], e["at"])
     told = _short(" ".join(str(e["text"]).split()))
-    if not saving:
-        return absent(f'The traceback names no save: "{told}".', where=where)
-    return seen(f'Saving a checkpoint failed: "{told}".', _findings(s), where=where, first=step, last=step)
+    if unwritten:
+        return seen(f'Saving a checkpoint failed: "{told}".', _findings(s), where=where, first=step, last=step)
+    return absent(f'{"A save failed for another reason" if saving else "The traceback names no save"}: "{told}".', where=where)
 
 
 def _died_of(s: Symptoms, kinds: str, holds: Callable[[Ending], bool]) -> Sign:

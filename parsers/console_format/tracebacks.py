@@ -9,7 +9,7 @@ from parsers.lazy_regex import lazy_re
 TRACEBACK = lazy_re(r"Traceback \(most recent call last\)")
 FRAME = lazy_re(r'^\s*File "([^"]+)", line (\d+)(?:, in (\S+))?')
 _LAST = lazy_re(r"^(?:[A-Za-z_][\w.]*\.)?[A-Za-z_]\w*(?:\(\w+\))?(?:: ?.*)?$")
-_RAISED = lazy_re(r"^[\w.]*(?:Error|Exception|Interrupt|Exit|Signal)\b")
+_RAISED = lazy_re(r"^[\w.]*(?:Error|Exception|Interrupt|Exit|Signal|Quit)\b")
 _FIRST = {"<module>", "_run_module_as_main"}  # of a script, and of a module that is run by name; "<string>" is a child's
 _WRAPPED = 3  # lines that a window (PowerShell's) may break one quoted line into
 

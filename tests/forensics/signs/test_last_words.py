@@ -15,6 +15,8 @@ TRACE = 'Traceback (most recent call last):\n  File "/src/train.py", line 42, in
 KEY = TRACE.format(where="step") + "KeyError: 'val'\n"
 SAVE = TRACE.format(where="save_checkpoint") + "RuntimeError: PytorchStreamWriter failed writing file data/0: file write failed\n"
 DISK = TRACE.format(where="save") + "OSError: [Errno 28] No space left on device\n"
+NO_FOLDER = TRACE.format(where="save_checkpoint") + "FileNotFoundError: [Errno 2] No such file or directory: 'out/model_10.pth'\n"
+QUIT = TRACE.format(where="trace_dispatch").partition("\n")[2] + "bdb.BdbQuit\n"
 NAN = TRACE.format(where="step") + "ValueError: loss is nan, stopping training\n"
 CUDA = TRACE.format(where="step") + "RuntimeError: CUDA error: an illegal memory access was encountered\n"
 ASSERT = TRACE.format(where="step") + "RuntimeError: CUDA error: device-side assert triggered\n"
@@ -42,6 +44,7 @@ def looked(sign: str, folder: Path) -> Sign:
     ("disk_full_quoted", DISK, SEEN, "disk full"),
     ("disk_full_quoted", TRACE.format(where="save") + "RuntimeError: basic_ios::clear: iostream error\n", SEEN, "disk full"),
     ("disk_full_quoted", KEY, ABSENT, "KeyError"),
+    ("exception_quoted", QUIT, SEEN, "BdbQuit"),
     ("hardware_fault_quoted", XID, SEEN, "Xid"),
     ("hardware_fault_quoted", CUDA, ABSENT, "CUDA error"),
     ("cuda_error_ended_it", CUDA, SEEN, "illegal memory access"),
@@ -61,6 +64,9 @@ def looked(sign: str, folder: Path) -> Sign:
     ("save_failed", SAVE, SEEN, "PytorchStreamWriter"),
     ("save_failed", DISK, SEEN, "in save"),
     ("save_failed", KEY, ABSENT, "names no save"),
+    ("save_failed", NO_FOLDER, ABSENT, "another reason"),
+    ("disk_full_quoted", SAVE, SEEN, "disk full"),
+    ("disk_full_quoted", NO_FOLDER, ABSENT, "No such file"),
     ("save_failed", DONE, CANNOT_TELL, "no exception"),
     ("exception_repeats", KEY, CANNOT_TELL, "one attempt"),
     ("died_before_first_step", KEY, ABSENT, "step 300"),

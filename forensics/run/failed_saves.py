@@ -1,0 +1,36 @@
+"""Checkpoints that could not be written: the errors that were raised while one was saved."""
+
+from __future__ import annotations
+
+import re
+
+from forensics.run import endings, fatal_lines
+from forensics.run.endings import Event
+from forensics.run.once import once
+from parsers.lazy_regex import lazy_re
+from parsers.tables import Run
+
+_SAVING = lazy_re(
+    r"PytorchStreamWriter|inline_container|safetensors[\w.]{0,80}serializ"
+    r"|(?:serialization\.py:\d+| in) (?:in )?(?:_?save(?:_(?:checkpoint|ckpt|model|state|state_dict|weights|pretrained|optimizer))?|write_zip)\b",
+    re.I,
+)  # the writer of torch.save and of safetensors by name, or a frame that saves
+# errors that say themselves why nothing was written, and of which room is no part: no such folder, no right to write, what cannot be pickled
+_OTHERWISE = lazy_re(
+    r"\b(?:FileNotFound|Permission|IsADirectory|NotADirectory|FileExists|Key|Attribute|Type|Name|Value|Pickling|Unpickling|Index)Error\b"
+    r"|\bParent directory\b.{0,200}does not exist|\bKeyboardInterrupt\b|read-only file system",
+    re.I | re.S,
+)
+
+
+@once
+def errors(run: Run) -> list[Event]:
+    """All of them, in file order."""
+    raised = endings.events(run, "traceback", "oom", "warning")
+    return [e for e in raised if e["level"] == "error" and _SAVING.search(str(e["text"]))]
+
+
+def for_want_of_room(e: Event) -> bool:
+    """May the system have refused to write more? Not where the error names another reason."""
+    text = str(e["text"])
+    return bool(fatal_lines.DISK.search(text)) or (e["kind"] != "oom" and not _OTHERWISE.search(text))
