@@ -98,8 +98,11 @@ class Set(NamedTuple):
 def _sets(run: Run, name: str) -> list[Set]:
     logged = [with_first(run, s) for s in parts(run, name)]
     logged += _of_other_data(run, "loss.aux") if name == "loss.eval" else []
-    found = [Set(s, rows, NAMES[name] * s.value[rows]) for s in logged if len(rows := surviving(s)) > BACK]
-    if name != "loss.eval":
+    found: list[Set] = []
+    for x in (Set(s, rows, NAMES[name] * s.value[rows]) for s in logged if len(rows := surviving(s)) > BACK):
+        if not any(_retold(x, y) for y in found):
+            found.append(x)
+    if name != "loss.eval" or _counts_codes(run):
         return found
     logs = [
         Set(s, rows, np.log(s.value[rows]))
@@ -107,6 +110,17 @@ def _sets(run: Run, name: str) -> list[Set]:
         if len(rows := surviving(s)) > BACK and (s.value[rows] >= 1).all()
     ]
     return [*found, *(p for p in logs if not any(_same(p, x) for x in found))]
+
+
+def _counts_codes(run: Run) -> bool:
+    """Is the perplexity none of the loss, which is logged beside it: as that of a codebook, of which a higher one is better?"""
+    loss, ppl = series(run, "loss.train"), series(run, "ppl.train")
+    if loss is None or ppl is None:
+        return False
+    _, i, j = np.intersect1d(loss.step, ppl.step, return_indices=True)
+    both = (ppl.value[j] > 0) & np.isfinite(loss.value[i])
+    apart = np.abs(np.log(ppl.value[j][both]) - loss.value[i][both])
+    return bool(both.sum() >= LEAST and median(apart) > HALF * median(np.abs(loss.value[i][both])))
 
 
 def _of_other_data(run: Run, name: str) -> list[Series]:
@@ -127,6 +141,12 @@ def _never_as_at_first(run: Run, s: Set) -> bool:
         return False
     unknown = [v for v in (guessing(run, train), float(train.value[train.usable][0])) if v is not None]
     return bool((s.cost[1:] >= s.cost[0] + NAT).all() and s.cost[0] <= min(unknown) - NAT)
+
+
+def _retold(a: Set, b: Set) -> bool:
+    """Is it one evaluation in two files, value by value, on whatever steps each counts?"""
+    n = min(len(a.cost), len(b.cost))
+    return a.series.source != b.series.source and bool(np.allclose(a.cost[-n:], b.cost[-n:], rtol=PRINTED, atol=0))
 
 
 def _same(a: Set, b: Set) -> bool:

@@ -152,8 +152,9 @@ def _ran_out(times: Floats) -> bool:
 @once
 def _countdown(run: Run) -> Floats:
     """The values of a clock that counts down to the end, of the last attempt; none where nothing counts down."""
-    for _, values in _tagged(run, COUNTDOWN):
-        if len(values) >= 5 and (np.diff(values) <= 0).mean() > FALLING:
+    rate = series(run, "lr")  # which some call eta
+    for tag, values in _tagged(run, COUNTDOWN):
+        if (rate is None or tag != rate.tag) and len(values) >= 5 and (np.diff(values) <= 0).mean() > FALLING:
             return values
     return np.zeros(0)
 

@@ -76,6 +76,30 @@ def test_a_perplexity_of_another_set_is_a_dataset(old: Callable[[int], float] | 
     assert not fires or found[0].title.startswith("eval_pretrain_ppl rises from 9.068 at step 50 to 1346 while the other one improves")
 
 
+def test_the_same_evaluation_in_two_files_is_no_other_set(tmp_path: Path) -> None:
+    """A console that rounds, one step behind: its hits seem to rise where the others have fallen."""
+    hits = [0.166, 0.103, 0.109, 0.144, 0.144, 0.128, 0.106, 0.103]
+    write(tmp_path / "r", 400, acc_dev=lambda i: hits[i // 50] + 3e-4 if i % 50 == 0 and i < 400 else None)
+    lines = [f"step {50 * k + 10} dev acc {v:.3f}\n" for k, v in enumerate(hits)]
+    (tmp_path / "r" / "run.log").write_text("".join(lines))
+    with pytest.raises(CannotTell, match="fewer than two"):
+        list(dataset_loss.detect(read(tmp_path / "r")))
+
+
+@pytest.mark.parametrize("of_codes", [True, False])
+def test_a_perplexity_that_is_none_of_the_loss_beside_it_counts_codes(of_codes: bool, tmp_path: Path) -> None:
+    """How many entries of a codebook are in use may rise; what a language model knew of other text may not."""
+    used = lambda i: 13.0 + i / 20  # noqa: E731
+    more = {"eval_loss": every(50, lambda i: 0.9 - i / 800), "eval_ppl": every(50, lambda i: 13.0 * math.exp(i / 100))}
+    more |= {"train_ppl": used} if of_codes else {}  # type: ignore[dict-item]
+    run = read(write(tmp_path / "r", 600, **more))  # type: ignore[arg-type]
+    if of_codes:
+        with pytest.raises(CannotTell, match="fewer than two"):
+            list(dataset_loss.detect(run))
+    else:
+        assert [f.facts.tag for f in dataset_loss.detect(run)] == ["eval_ppl"]
+
+
 @pytest.mark.parametrize(("rises_to", "first", "severity"), [(2.3, 1, "warning"), (1.8, 1, "info"), (2.3, 100, "info")])
 def test_a_set_that_was_known_before_the_first_step_and_is_lost(rises_to: float, first: int, severity: str, tmp_path: Path) -> None:
     """By a quarter of its loss; what was lost after the training had begun may have been learnt in it."""

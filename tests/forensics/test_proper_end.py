@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,8 @@ def test_numbers_that_run_down_to_the_end_look_finished(tmp_path: Path) -> None:
     rate = [{"step": i, "loss": 2 - i / 300, "lr": 3e-4 * (1 - i / 197)} for i in range(197)]
     assert "learning rate had run down" in how_it_ended.ending(read(jsonl(tmp_path / "lr", rate))).says
     assert how_it_ended.ending(read(jsonl(tmp_path / "lr_half", rate[:120]))).kind == "unknown"
+    called_eta = [{"step": i, "loss": 2 - i / 300, "eta": 0.3 * math.exp(-i / 20)} for i in range(97)]
+    assert "time left" not in how_it_ended.ending(read(jsonl(tmp_path / "rate", called_eta))).says
     stairs = [{"step": i, "loss": 2 - i / 300, "lr": 3e-4 * 0.1 ** (i // 30)} for i in range(97)]
     assert how_it_ended.ending(read(jsonl(tmp_path / "stairs", stairs))).kind == "unknown"
 
