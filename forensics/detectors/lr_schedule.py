@@ -174,8 +174,7 @@ def _ramp(s: Series, i: int) -> bool:
 
 
 def _returns(s: Series) -> list[int]:
-    """First rows of an attempt whose rate is far *below* where the attempt before stood, while warming up again, or climbs far above it
-    although it had been on its way down."""
+    """First rows of an attempt whose rate warms up again from far *below* where it stood, or to far above it although it was on its way down."""
     found = []
     for i in np.flatnonzero(np.diff(s.attempt)) + 1:
         same = np.flatnonzero((s.attempt == s.attempt[i - 1]) & (s.step <= s.step[i]))
@@ -183,9 +182,8 @@ def _returns(s: Series) -> list[int]:
             continue
         old, new = float(s.value[same[-1]]), float(s.value[i])
         ahead = s.value[(s.attempt == s.attempt[i])][: max(len(s) // 5, 5)]
-        below = new < old / JUMP and float(ahead.max()) > 2 * max(new, 1e-30)
         anew = new <= old < float(s.value[same].max()) / (1 + HEIGHT) and float(ahead.max()) > JUMP * old
-        if old > 0 and new >= 0 and len(ahead) > 2 and (below or anew):
+        if old > 0 and new >= 0 and len(ahead) > 2 and (anew or (new < old / JUMP and float(ahead.max()) > 2 * max(new, 1e-30))):
             found.append(int(i))
     return found
 
