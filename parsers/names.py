@@ -137,9 +137,8 @@ def _meaning(tag: str, framework: str | None, folder: str, siblings: frozenset[s
     if effective != tag:
         siblings = frozenset()  # one tag a folder: the others are in the folders beside it
     text = words(effective)
-    text += (
-        " loss" if (m := _SPLIT_ALONE.match(text)) and any(words(t) == f"{m[1]} loss" for t in siblings) else ""
-    )  # sft_val beside sft_loss
+    if (m := _SPLIT_ALONE.match(text)) is not None and any(words(t) == f"{m[1]} loss" for t in siblings):
+        text += " loss"  # sft_val beside sft_loss
     entry = data()["framework"].get(framework or "", {})
     rule = first(text, siblings, entry.get("note", ())) or first(text, siblings, data()["rule"]) or {"name": "other"}
     name = rule["name"]

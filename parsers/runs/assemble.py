@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from parsers import arrow, frameworks, loss_by_course, names, objectives, value_names
 from parsers.records.vocabulary import EPISODE_STEPS, EPOCH_STEPS
-from parsers.runs import attempts, bars_beside, duplicates, epoch_files, finer_twins, launches, squares, states_beside
+from parsers.runs import attempts, bars_beside, duplicates, epoch_files, finer_twins, launches, states_beside
 from parsers.tables import SCHEMAS, Gap, Run, Source, empty, run_of
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ def runs(group: Group, overrides: dict[str, str]) -> list[Run]:
     formats = {f.source.path: f.source.format for f in files}
     of_epochs = frozenset(f.source.path for f in files if EPOCH_STEPS in f.source.note)
     tables["metrics"], at_last = epoch_files.placed(tables["metrics"], of_epochs)
-    tables["metrics"], meanings = squares.rooted(tables["metrics"], meanings)
     tables["metrics"], by_state = states_beside.placed(tables["metrics"], [f.source for f in files])
     numbered = [f.source for f in files if f.source.path not in by_state]
     tables["metrics"], by_bar = bars_beside.placed(tables["metrics"], tables["events"], numbered)
