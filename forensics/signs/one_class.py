@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from forensics.run.class_hits import class_hits, class_overlaps
 from forensics.run.evaluations import shares
 from forensics.run.metrics_in_words import probability, worded
+from forensics.run.scores import scores
 from forensics.run.series import Floats, Series, series
 from forensics.signs.held_out_level import ALIKE
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
@@ -15,6 +18,8 @@ EFFECTS = {"one_class_gets_all": "score.eval"}  # a symptom of its own, for whic
 ALL, NONE = 0.98, 0.02  # unit: all but one in fifty, and one in fifty: what a model does that hardly ever names another class
 _POSITIVES = r"\bpred(icted|ictions?|s)? (pos(itive)?s?|true|ones?|fg|foreground)( (rate|share|frac(tion)?|ratio))?$"
 _FOUND = r"(?<!at )\b(recall|sensitivity|tpr|f 1)( score)?$"  # of the positives
+SAME = 1e-3  # unit: the third digit, in which a log may round; a ranking by chance scatters by more, one that has no order by nothing
+AT_CHANCE = 0.5  # of an AUC
 MOST_ARE = 0.5  # bound: of the answers are right, so that the positives that are missed are the fewer
 _OVERLAP = (
     r"^(?!.*\b(best|max|loss|std)\b)(.*\b((mean|avg|average|macro) (dice|iou|jaccard)|m ?(dice|iou)|m io u|(dice|iou|jaccard) (score )?(mean|avg|average|macro))"
@@ -24,7 +29,7 @@ _OVERLAP = (
 
 def one_class_gets_all(s: Symptoms) -> Sign:
     """In the later half of the evaluations all samples of one class are found and none of the others; or no answer is positive, or every one; or
-    nothing that is no background was segmented."""
+    nothing that is no background was segmented; or the ranking has no order at all, an AUC of 0.5 to the digit."""
     groups, overlaps = (
         [of for of in told if min(int(p.usable.sum()) for p in of) >= ALIKE] for told in (class_hits(s.run), class_overlaps(s.run))
     )
@@ -56,9 +61,15 @@ def one_class_gets_all(s: Symptoms) -> Sign:
     ]  # a mean over an epoch has the first steps, of another model, in it
     found = held_out or found
     right = next((a for a in (series(s.run, "acc.eval"), series(s.run, "acc.train")) if a is not None and a.usable.sum() >= ALIKE), None)
-    if found and right is not None and not any((p.value[p.usable] > 0).any() for p in found) and shares(_late(right)).min() > MOST_ARE:
+    # where no answer is positive, the share of right ones is that of the negatives, each time
+    same = right is not None and shares(_late(right)).min() > MOST_ARE and float(np.ptp(shares(_late(right)))) <= SAME
+    if found and right is not None and same and not any((p.value[p.usable] > 0).any() for p in found):
         text = f"{found[0].tag} is 0 in all {int(found[0].usable.sum())} values, and {right.tag} {_late(right)[-1]:.3g}: no answer is positive."
         return seen(text, where=found[0].place(s.run, 0), first=int(found[0].step[0]), last=int(found[0].step[-1]))
+    for c in (c for c in scores(s.run) if c.guess == AT_CHANCE and len(c.value) >= ALIKE):
+        if (np.abs(c.value[len(c.value) // 2 :] - AT_CHANCE) <= SAME / 100).all():
+            text = f"{c.tag} is {c.value[-1]:g} at each of the last evaluations: no answer is above another."
+            return seen(text, where=c.logged.place(s.run, 0), first=int(c.step[len(c.step) // 2]), last=int(c.step[-1]))
     for of in [*groups, *overlaps]:
         return absent(f"No class of {len(of)} gets all samples, as {of[0].tag} says.")
     return cannot_tell("the hits of each class were not logged.")

@@ -45,6 +45,9 @@ SETTLES = np.where(np.arange(N) < 5, MIXED, 0.0)
             "seen",
         ),  # of training: a mean with the first steps
         ({"other/val_recall": MIXED, "other/recall": NONE, "acc.eval": ALL * 0.97}, "cannot tell"),
+        ({"other/recall": NONE, "acc.eval": 0.6 + 0.3 * MIXED}, "cannot tell"),  # where no answer is positive, as many are right each time
+        ({"other/val_auc": 0.5 * ALL}, "seen"),
+        ({"other/val_auc": 0.5 + 0.004 * (np.arange(N) % 3 - 1)}, "cannot tell"),  # an order, and by chance
         ({"other/recall": NONE, "acc.eval": ALL * 0.03}, "cannot tell"),  # nothing is right: another matter
         ({"other/recall": MIXED, "acc.eval": ALL * 0.97}, "cannot tell"),
         ({"other/recall_at_10": NONE, "acc.eval": ALL * 0.97}, "cannot tell"),
