@@ -1,7 +1,8 @@
 """How many parameters a model has and how many of them train, as training scripts print it.
 
 Peft prints `trainable params: 6,144 || all params: 68,928`, Lightning and Keras a table with a line each for trainable, non-trainable and total,
-the Trainer `Number of trainable parameters = 6,144`; scripts of people say `47,188 parameters, 196 trainable` or `trainable params 196 / 47188`.
+the Trainer `Number of trainable parameters = 6,144`; scripts of people say `47,188 parameters, 196 trainable`, `68.8k params, 0.3k require grad` or
+`trainable params 196 / 47188`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _TRAIN = (
     lazy_re(rf"(?i){_N}{_OF}{_BARE} {{1,9}}trainable {_P}\b"),
     lazy_re(rf"(?i)(?<!non-)\btrainable {_P}\W{{0,4}}{_N}"),
     lazy_re(rf"(?i){_N} {{1,9}}trainable {_P}\b"),
-    lazy_re(rf"(?i)\b{_P},? \(?{_N} trainable\b"),
+    lazy_re(rf"(?i)\b{_P},? \(?{_N} (?:trainable|requires? grad)\b"),
 )
 _STILL = (lazy_re(rf"(?i)\bnon-trainable {_P}\W{{0,4}}{_N}"), lazy_re(rf"(?i){_N} {{1,9}}non-trainable {_P}\b"))
 _ALL = (
@@ -54,7 +55,7 @@ def counts(run: Run) -> Counts | None:
     training, every, still, where = None, None, None, ""
     for e in events:
         text = str(e["text"])[:300]
-        if "rainable" not in text and "otal params" not in text:
+        if not any(word in text for word in ("rainable", "otal params", " grad")):
             continue
         if (found := _number(_TRAIN, text)) is not None:
             training, where = found, run.where(e["source"], e["at"])

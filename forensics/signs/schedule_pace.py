@@ -16,12 +16,20 @@ from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 SUBJECT = "learning_rate"  # the other half of it
-EFFECTS = {"schedule_runs_slow": "lr", "warmup_ends_early": "lr"}  # symptoms of their own, for which there is no detector
+EFFECTS = {
+    "schedule_runs_slow": "lr",
+    "warmup_ends_early": "lr",
+    "cosine_counts_epochs": "lr",
+}  # symptoms of their own, for which there is no detector
 
 FEW, MANY = 8, 20  # bound: rates that show a path; that show a straight line from one end of a run to the other
 TWICE = 2.0  # unit: the smallest accumulation or number of processes, which is the least a wrong unit makes of a step
 HALF, TENTH = 0.5, 0.1  # of the peak; bound: half of the way of a warmup or a decay, and what a decay leaves at most where it is through
 ALIKE = 0.25  # share by which a factor misses the accumulation: one value in between two that were logged
+SWINGS, NEAR = (
+    3,
+    0.02,
+)  # bound: half-periods, so that it came down, went up and came down again; of the peak: three digits, and a floor of a hundredth
 STRAIGHT = 0.01  # of the last rate; bound: three digits of a console, and rates of steps counted from 0 or 1
 
 _RANGE_TEST = lazy_re(r"(?i)(lr|rate)s?[_ -]?(find|range|test|sweep)|range[_ -]?test")  # it rises to the end on purpose (arXiv 1506.01186)
@@ -71,6 +79,26 @@ def warmup_ends_early(s: Symptoms) -> Sign:
     if not plan.reached(s.run) and abs(accumulation / factor - 1) > ALIKE:
         return cannot_tell("whether the log counts the steps that config means is not known: the run did not reach its plan in them.")
     return seen(f"{text}: the schedule runs some {factor:.2g} times too fast.", where=where, first=int(step[0]), last=int(step[top]))
+
+
+def cosine_counts_epochs(s: Symptoms) -> Sign:
+    """The rate goes down and up along one cosine whose half-period is as many steps as the run has epochs: a scheduler that is told epochs
+    and stepped at each batch. PyTorch's CosineAnnealingLR goes up again the same way beyond its T_max."""
+    lr, told = series(s.run, "lr"), plan.of_epochs(s.run)
+    if lr is None or lr.usable.sum() < FEW:
+        return cannot_tell(f"{NOT_LOGGED}." if lr is None else f"fewer than {FEW} learning rates were logged.")
+    if told is None or plan.unit(s.run) == "epoch":
+        return cannot_tell("the number of epochs is not known, or the log counts them as its steps.")
+    step, x = lr.step[lr.usable].astype(np.float64), lr.value[lr.usable]
+    peak, length = max(float(x.max()), settings.number(s.run, "lr") or 0.0), float(told.value)
+    if np.ptp(step) < SWINGS * length or length < TWICE:
+        return absent(f"The run of {np.ptp(step):g} steps has {length:g} epochs.")
+    apart = min(float(np.abs(peak / 2 * (1 + np.cos(np.pi * (step + k) / length)) - x).max()) for k in (-1, 0, 1))
+    text = f"The learning rate follows a cosine of {length:g} steps down and as many up to within {apart / peak:.1%} of its peak, and {told.says} is {length:g}"
+    where = lr.place(s.run, 0)
+    return (
+        seen(f"{text}.", where=where, first=int(step[0]), last=int(step[-1])) if apart <= NEAR * peak else absent(f"{text}.", where=where)
+    )
 
 
 def _rises(x: Floats) -> bool:

@@ -35,6 +35,8 @@ def logged(folder: Path, text: str) -> Run:
         ("trainable params: 6,144 || all params: 68,928 || trainable%: 8.9136", 6144, 68928, "absent"),
         ("trainable params: 6,144 || all params: 68,928\ntrainable params: 0", 0, 68928, "seen"),
         ("INFO model has 47,188 parameters, 196 trainable", 196, 47188, "seen"),
+        ("kwsnet-s: 11040 params (132 trainable), 1920 train utterances", 132, 11040, "seen"),
+        ("model: 68.8k params, 0.3k require grad", 300, 68800, "seen"),
         ("train 1600 eval 400; trainable params 455 / 141447", 455, 141447, "seen"),
         ("trainable params 141447 / 141447", 141447, 141447, "absent"),
         ("INFO 455/141,447 trainable params", 455, 141447, "seen"),

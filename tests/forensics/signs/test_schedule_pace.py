@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from forensics.signs.schedule_pace import schedule_runs_slow, warmup_ends_early
+from forensics.signs.schedule_pace import cosine_counts_epochs, schedule_runs_slow, warmup_ends_early
 from forensics.signs.sign import Symptoms
 from tests.forensics.curves import noisy, run_of
 
@@ -95,4 +95,25 @@ def test_a_warmup_that_is_over_before_half_of_it(lr: Any, config: dict[str, Any]
     run = run_of(metrics, steps=EVERY.astype(int).tolist(), config=config)
     run.attempts[0]["steps"] = [20, 700]
     found = warmup_ends_early(Symptoms(run, ()))
+    assert found.state == state, found.text
+
+
+EPOCH = STEP // 45  # 14 of them
+TURNS = PEAK * (1 + np.cos(np.pi * STEP / 14)) / 2
+
+
+@pytest.mark.parametrize(
+    ("lr", "config", "state"),
+    [
+        (TURNS, {"max_epochs": 14, "max_steps": 640}, "seen"),
+        (PEAK * (1 + np.cos(np.pi * (STEP + 1) / 14)) / 2, {"max_epochs": 14, "max_steps": 640}, "seen"),  # the rate of the step before
+        (COSINE, {"max_epochs": 14, "max_steps": 640}, "absent"),
+        (PEAK * (1 + np.cos(np.pi * EPOCH / 14)) / 2, {"max_epochs": 14, "max_steps": 640}, "absent"),  # by epochs, as it should
+        (PEAK * (1 + np.cos(np.pi * STEP / 90)) / 2, {"max_epochs": 14, "max_steps": 640}, "absent"),  # a cycle of another length
+        (TURNS, {"max_steps": 640}, "cannot tell"),
+    ],
+)
+def test_a_cosine_that_takes_epochs_for_steps(lr: Any, config: Mapping[str, Any], state: str) -> None:
+    run = run_of({"loss.train": noisy(N, 0.01), "lr": lr, "epoch": EPOCH}, interval=10, config=config | {"lr": PEAK})
+    found = cosine_counts_epochs(Symptoms(run, ()))
     assert found.state == state, found.text
