@@ -14,7 +14,7 @@ from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_a
 SUBJECT = "loss_shape"  # the third part of it
 EFFECTS = {"climbed_before_it_stood": "loss.train"}  # a symptom of its own, for which there is no detector
 TENTHS, LEAST = 10, 30  # unit; bound: values whose tenths are three each
-# unit: half and twice; bound: evaluations after the first updates of batch norm are off by less. Of 917 runs five climb so, all faulty
+# unit: half and twice; bound: evaluations after the first updates of batch norm are off by less. Of 917 runs five climb so once, all faulty
 HALF, TWICE, FAR = 0.5, 2.0, 5.0
 BACK = 0.9  # of the first level: less than a tenth of it is left of what was learnt
 GONE = 0.2  # of the gradient norm before the trouble: on the flat ground where a network that gives one answer stands
@@ -47,7 +47,9 @@ def climbed_before_it_stood(s: Symptoms) -> Sign:
     at = int(np.argmax(x))
     text = f"The loss begins at {first:.4g}, is {x[at]:.4g} at step {step[at]}, and {last:.4g} at the end."
     held_out = usable(s.run, "loss.eval")[1]
-    if x[at] >= TWICE * first and at <= len(x) // TENTHS:
+    early = len(x) // TENTHS
+    again = x[early + 1 :].max() - first > HALF * (x[at] - first)  # and again: the order of the data
+    if x[at] >= TWICE * first and at <= early and not again:
         return seen(text, first=int(step[0]), last=int(step[at]))
     if len(held_out) and held_out[: max(len(held_out) // TENTHS, 1)].max() >= FAR * first and last >= BACK * first:
         return seen(f"{text} An evaluation gives {held_out.max():.4g}.", first=int(step[0]), last=int(step[-1]))
