@@ -19,7 +19,7 @@ ALL, NONE = 0.98, 0.02  # unit: all but one in fifty, and one in fifty: what a m
 _POSITIVES = r"\bpred(icted|ictions?|s)? (pos(itive)?s?|true|ones?|fg|foreground)( (rate|share|frac(tion)?|ratio))?$"
 _FOUND = r"(?<!at )\b(recall|sensitivity|tpr|f 1)( score)?$"  # of the positives
 SAME = 1e-3  # unit: the third digit, in which a log may round; a ranking by chance scatters by more, one that has no order by nothing
-AT_CHANCE = 0.5  # of an AUC
+AT_CHANCE = 0.5  # unit: the AUC of a ranking that knows nothing
 MOST_ARE = 0.5  # bound: of the answers are right, so that the positives that are missed are the fewer
 _OVERLAP = (
     r"^(?!.*\b(best|max|loss|std)\b)(.*\b((mean|avg|average|macro) (dice|iou|jaccard)|m ?(dice|iou)|m io u|(dice|iou|jaccard) (score )?(mean|avg|average|macro))"
