@@ -57,31 +57,26 @@ _RATE = lazy_re(r"param_groups\.\d+\.(initial_)?lr$")
 
 
 def _too_far(a: Checkpoint, b: Checkpoint, changed: Sequence[Found]) -> Iterator[Found]:
-    """Adam moves a value by at most about the rate in a step: a move beyond that was made by something else."""
-    rate = max((v for c in (a, b) for v in numbers(c, _RATE).values()), default=0.0)
-    if not (counters(a).adam or counters(b).adam) or not rate or a.step is None or b.step is None or b.step <= a.step:
-        return
+    """A weight that moved, as a whole, further than Adam moves all its values."""
+    rate, updates, most = _reach(a, b)
     size = {t.name: t.count for t in a.contents.tensors}
     buffers = _not_stepped(a) | _not_stepped(b)
     far = []
     for r in changed:
-        if r["role"] == "weight" and r["update_norm"] and size[r["name"]] >= 16 and plain_name(r["name"]) not in buffers:
-            most = ADAM_MOST * rate * (b.step - a.step) * math.sqrt(size[r["name"]])
-            if r["update_norm"] > SLACK * most:
-                far.append((r["update_norm"] / most, r["name"]))
+        if r["role"] == "weight" and r["update_norm"] and most and size[r["name"]] >= 16 and plain_name(r["name"]) not in buffers:
+            times = r["update_norm"] / (most * math.sqrt(size[r["name"]]))
+            far += [(times, r["name"])] if times > SLACK else []
     if far:
         times, name = max(far)
-        title = f"{name} moved {times:.3g} times as far as Adam can at a rate of {rate:.3g} in {b.step - a.step} steps"
+        title = f"{name} moved {times:.3g} times as far as Adam can at a rate of {rate:.3g} in {updates} steps"
         yield finding("too_far", "warning", title, worst_first(far))
 
 
 def beyond_adam(a: Checkpoint, b: Checkpoint) -> Iterator[Found]:
-    """A weight whose largest value grew by more than Adam can move any value in as many updates as it counted in between."""
-    x, y = counters(a), counters(b)
-    rate = max((v for c in (a, b) for v in numbers(c, _RATE).values()), default=0.0)
-    if not x.adam or not y.adam or not rate or not x.optimizer or not y.optimizer or y.optimizer <= x.optimizer:
+    """A weight whose largest value grew by more than Adam can move any value."""
+    rate, updates, most = _reach(a, b)
+    if not most:
         return
-    most = ADAM_MOST * rate * (y.optimizer - x.optimizer)
     before = {plain_name(t.name): s.absmax for t, s in measured(a, "weight")}
     buffers = _not_stepped(a) | _not_stepped(b)
     far = [
@@ -91,8 +86,17 @@ def beyond_adam(a: Checkpoint, b: Checkpoint) -> Iterator[Found]:
     ]
     if far:
         _, name, old, new = max(far)
-        title = f"the largest value of {name} goes from {old:.3g} to {new:.3g} in {y.optimizer - x.optimizer} updates, in which Adam at a rate of {rate:.3g} "
+        title = f"the largest value of {name} goes from {old:.3g} to {new:.3g} in {updates} updates, in which Adam at a rate of {rate:.3g} "
         yield finding("absurd", "critical", f"{title}moves none by more than {most:.3g}", worst_first([(times, n) for times, n, *_ in far]))
+
+
+def _reach(a: Checkpoint, b: Checkpoint) -> tuple[float, int, float]:
+    """(rate, updates between both, how far Adam moves a value in them at most: by about the rate in each). Zeros where that is not known."""
+    x, y = counters(a), counters(b)
+    rate = max((v for c in (a, b) for v in numbers(c, _RATE).values()), default=0.0)
+    counted = (y.optimizer or 0) - (x.optimizer or 0) if x.optimizer and y.optimizer else (b.step or 0) - (a.step or 0)
+    known = (x.adam or y.adam) and a.step is not None and b.step is not None and counted > 0
+    return (rate, counted, ADAM_MOST * rate * counted) if known else (0.0, 0, 0.0)
 
 
 def _not_stepped(c: Checkpoint) -> set[str]:

@@ -7,7 +7,8 @@ What it sees
 How it decides
     All tags that carry an evaluation loss (or a perplexity that is of none of these losses, by its logarithm; or a cross entropy that has a name of
     its own and is logged where evaluations are and nowhere else), an accuracy of an evaluation, or the training loss of one part of the data, of
-    which two or more were logged at least six times. It fires for a set whose last three values lie 5 % and three noises beyond its best, at least
+    which two or more were logged at least six times. One evaluation in two files is one set, and a perplexity that is none of the loss beside it
+    (of a codebook) is none. It fires for a set whose last three values lie 5 % and three noises beyond its best, at least
     three evaluations back, while the median of the other sets got better over the same steps. For information: to forget one source
     can be what a new mixture is meant to do, and overfitting has its own detector. A warning where what was known is gone: the set
     ends worse than the others were before they were learnt, or at what guessing costs, or was never again as good as before the first step and

@@ -32,7 +32,7 @@ from forensics.errors import CannotTell
 from forensics.run import settings
 from forensics.run.evaluations import first_pass
 from forensics.run.inputs import needed
-from forensics.run.last_errors import LAST_ONES, last_errors, squared
+from forensics.run.last_errors import LAST_ONES, is_root, last_errors
 from forensics.run.robust import median
 from forensics.run.series import Series, parts, series
 from forensics.run.usable_values import first_level
@@ -119,7 +119,7 @@ def _other_evaluation(run: Run, held: Series, rows: np.ndarray) -> Finding | Non
     if not len(rows) or mine >= float(held.value[rows[0]]):
         return None  # nothing was learnt that another evaluation could show to be memory
     for s in (*parts(run, "loss.eval"), *last_errors(run, held)):
-        power, own = (ROOT if squared(tag) == 0 else 1.0 for tag in (s.tag, held.tag))
+        power, own = (ROOT if is_root(tag) else 1.0 for tag in (s.tag, held.tag))
         value, step = float(s.value[-1]), int(s.step[-1])
         if mine <= 0 or not np.isfinite(value) or value**power <= TIMES * mine**own or len(s) > LAST_ONES:
             continue

@@ -14,7 +14,8 @@ How it decides
     when later; *non_recovering* when the loss does not stay there again, or when the smoothed loss rises four
     times further than ever before and stays up. *not_a_spike* are weights that start anew, a level that steps
     up without an overshoot, the same bump at regular distances, and what the logger made: a running mean that begins anew with each epoch, too. A spike that a
-    restart or the end of the log cuts off is *censored*: its class is open. What takes back less than half a percent of all that the loss
+    restart or the end of the log cuts off is *censored*: its class is open, and where no more than two values are above the level by then, it is no
+    graver than a fast one. What takes back less than half a percent of all that the loss
     had fallen is told, but is no warning; nor is a fast one where eight others at least half as high and wide come and go throughout
     the run, the tail of its noise; nor is a climb to the end while the evaluation loss goes on falling, nor one that the weight of a KL term makes as it is raised.
 
@@ -115,7 +116,7 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
     made, means = {*nan_filter_rows.rows_made(run, s), *meter_dips.lifted(run, s)}, epoch_means.few_make_it(run, s)
     for h in histories(s):
         judged = [j for j in judge(h.step, h.value, length) if j.at.start >= h.first and _on_one_count(h, j)]
-        alike = throughout.like_each(h.y, [j.at for j in judged])
+        alike, rare = throughout.like_each(h.y, [j.at for j in judged]), sum(j.kind == "fast" for j in judged) <= RARE
         for i, j in enumerate(judged):
             until = min((o.at.start for o in judged[i + 1 :] if o.at.start > j.at.peak), default=len(h.rows))
             if h.rows[j.at.peak] in made:
@@ -124,7 +125,7 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
                 j = replace(j, kind="not_a_spike", why="mean")
             elif j.why == "step" and _rate_stays(run, int(h.step[j.at.start]), h.attempt):
                 j = replace(j, why="data")
-            yield _finding(run, s, h, j, until, alike[i] if j.kind == "fast" and not j.why else 0, judged)
+            yield _finding(run, s, h, j, until, alike[i] if j.kind == "fast" and not j.why else 0, rare)
 
 
 def _on_one_count(h: History, j: Spike) -> bool:
@@ -150,7 +151,7 @@ def smallest_effect(run: Run) -> str:
     return smallest_spike(s) if len(s) >= excursions.WARMUP + 2 else IN_ORDER
 
 
-def _finding(run: Run, s: Series, h: History, j: Spike, until: int, alike: int, judged: Sequence[Spike]) -> Finding[Facts]:
+def _finding(run: Run, s: Series, h: History, j: Spike, until: int, alike: int, rare: bool) -> Finding[Facts]:
     e, attempt = j.at, h.attempt
     level = excursions.level_in_units(e, h.value, h.logs)
     start, peak, last, top = int(h.step[e.start]), int(h.step[e.peak]), int(h.step[-1]), float(h.value[e.peak])
@@ -169,10 +170,9 @@ def _finding(run: Run, s: Series, h: History, j: Spike, until: int, alike: int, 
     shown = evidence.window(s, start, stop, mark, band, title=f"{s.tag} around step {peak}", where=where)
     times = (s.clock(h.rows[e.start]), s.clock(h.rows[min(e.end, len(h.rows) - 1)] if e.end is not None else h.rows[-1]))
     against = improves_after(run, start) if end is None and e.peak - e.start >= excursions.LEVEL and np.isfinite(top) else ""
-    one_sample = j.kind == "fast" and sum(o.kind == "fast" for o in judged) <= RARE
     grave = (
         "info"
-        if against or alike or measurements.trifling(s.value[s.usable], level, facts.height, one_sample=one_sample, spikes=len(judged))
+        if against or alike or measurements.trifling(s.value[s.usable], level, facts.height, one_sample=rare and j.kind == "fast")
         else severity(j, facts.over_highest, at_the_end=censored and facts.values <= FEW)
     )
     title = _title(j, facts) + f", while {against}" * bool(against) + f"; {alike} more like it come and go throughout the run" * bool(alike)

@@ -160,11 +160,9 @@ def _levels(x: Floats) -> tuple[float, float, float]:
     falls = x[0] > x[1] > x[2] and x[0] - x[2] > MARGIN * noise_by_steps(x)  # three values of a level do so once in six by chance
     first = float(x[0]) if falls else median(x[:LEVEL])
     last, best = median(x[-tenth:]), median(np.sort(x)[:tenth])
-    if (
-        x[0] > 0 and best >= (1 - LEAST_FALL) * x[0] and median(x[:tenth]) > (1 + RISES) * x[0]
-    ):  # it blew up at once, and came back to where it began
-        return float(x[0]), last, best
-    return max(first, median(x[:tenth])), last, best
+    early = median(x[:tenth])
+    thrown = x[0] > 0 and best >= (1 - LEAST_FALL) * x[0] and early > (1 + RISES) * x[0]  # off at once, and back to where it began
+    return float(x[0]) if thrown else max(first, early), last, best
 
 
 def _tenth(x: Floats) -> int:

@@ -155,8 +155,8 @@ def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
 
 
 def _least(held: Series) -> float:
-    """The rise that counts: the root of an error moves by half of its share."""
-    return RISE / 2 if last_errors.squared(held.tag) == 0 else RISE
+    """The rise that counts."""
+    return RISE / 2 if last_errors.is_root(held.tag) else RISE
 
 
 def _at_best(held: Series) -> str:

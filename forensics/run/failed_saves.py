@@ -6,15 +6,15 @@ import re
 
 from forensics.run import endings, fatal_lines
 from forensics.run.endings import Event
+from forensics.run.memory_kinds import SAVING
 from forensics.run.once import once
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
-_SAVING = lazy_re(
-    r"PytorchStreamWriter|inline_container|safetensors[\w.]{0,80}serializ"
-    r"|(?:serialization\.py:\d+| in) (?:in )?(?:_?save(?:_(?:checkpoint|ckpt|model|state|state_dict|weights|pretrained|optimizer))?|write_zip)\b",
+_WRITER = lazy_re(
+    r"PytorchStreamWriter|inline_container|safetensors[\w.]{0,80}serializ|(?:serialization\.py:\d+| in) (?:in )?(?:_?save|write_zip)\b",
     re.I,
-)  # the writer of torch.save and of safetensors by name, or a frame that saves
+)  # of torch.save and of safetensors, by name
 # errors that say themselves why nothing was written, and of which room is no part: no such folder, no right to write, what cannot be pickled
 _OTHERWISE = lazy_re(
     r"\b(?:FileNotFound|Permission|IsADirectory|NotADirectory|FileExists|Key|Attribute|Type|Name|Value|Pickling|Unpickling|Index)Error\b"
@@ -27,7 +27,7 @@ _OTHERWISE = lazy_re(
 def errors(run: Run) -> list[Event]:
     """All of them, in file order."""
     raised = endings.events(run, "traceback", "oom", "warning")
-    return [e for e in raised if e["level"] == "error" and _SAVING.search(str(e["text"]))]
+    return [e for e in raised if e["level"] == "error" and (_WRITER.search(str(e["text"])) or SAVING.search(str(e["text"])))]
 
 
 def for_want_of_room(e: Event) -> bool:

@@ -18,6 +18,11 @@ def last_errors(run: Run, held: Series) -> list[Series]:
     return [s for s in few if squared(s.tag) >= 0 and (told := objective(s.tag)) is not None and told.side == "eval"]
 
 
+def is_root(tag: str) -> bool:
+    """Is it the root of a squared error, which moves by half of its share?"""
+    return squared(tag) == 0
+
+
 def squared(tag: str) -> int:
     """1 of a squared error, 0 of its root, -1 of anything else."""
     told = objective(tag)

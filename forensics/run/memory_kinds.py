@@ -49,7 +49,7 @@ _EVALUATING = lazy_re(
     r"(?i) in (?:(?>\w*?(?<![^\W_])(?:eval|evaluate|evaluation|validate|validation)(?![^\W_]))\w*"
     r"|_?(?:val|valid|test|predict)(?:_(?:step|epoch|loop|model|one_epoch))?|estimate_loss)[\],]"
 )
-_SAVING = lazy_re(
+SAVING = lazy_re(
     r"(?i) in (?:_?save|(?>\w*?(?<![^\W_])save_)(?>\w*?(?<=_)(?:checkpoint|ckpt|model|state|weights|pretrained|optimizer)(?![^\W_]))\w*)[\],]"
 )
 SLACK = 1.5 * 2**30  # bytes: context, libraries and communication buffers, which the older message does not count
@@ -131,7 +131,7 @@ def _phase(run: Run, text: str, step: int | None) -> Kind | None:
     do = ("Evaluate with a smaller batch, under no_grad, and move outputs to the host batch by batch.",)
     if _EVALUATING.search(text):
         return Kind("evaluation", "during an evaluation", "The stack trace is in an evaluation.", do)
-    if _SAVING.search(text):
+    if SAVING.search(text):
         do = ("Save sharded, or move the state to the host tensor by tensor.",)
         return Kind("saving", "while saving a checkpoint", "The stack trace is in saving a checkpoint.", do)
     begun = [e["step"] for e in endings.events(run, "evaluation") if e["step"] is not None]

@@ -75,7 +75,7 @@ def eval_never_better(s: Symptoms) -> Sign:
     lowest = float(rolling_median(x, LEAST).min() if len(x) >= STEADY else x.min())  # of many the best one is luck
     first, best, last = (curve.logged(float(v)) for v in (x[0], lowest, np.median(x[-3:])))
     text = f"{curve.tag} is {first:.4g} at first and {best:.4g} at best"
-    power = 2 if last_errors.squared(curve.tag) == 0 else 1  # the root of an error moves by half of its share
+    power = 2 if last_errors.is_root(curve.tag) else 1
     if lowest <= x[0] - (RISES if curve.rises and last < (1 - SINKS) * first else LEARNED / power) * abs(x[0]):
         return absent(f"{text}: it improves.")
     if curve.rises and HALF <= first <= best <= 1 and 1 - best <= (1 - RISES) * (1 - first):

@@ -29,9 +29,6 @@ EVALUATION = lazy_re(r"(?i)(^|[^a-z])(eval|val|valid|validation|test|dev)([^a-z]
 MOST_SOURCES = 64  # bound: losses of data sources that are looked at for each spike; mixtures have fewer
 TRIFLE = 0.005  # of all that the loss had fallen; measured: one of a healthy run took back 0.26 %, those after a lost state 0.76 %
 LEARNT, HARD = 1e-3, 0.05  # unit: a thousandth of the loss is left; one sample of twenty costs what it did at first
-# unit: a hundredth is left; measured: 13 spikes of two healthy real logs took back up to 1.4 %, none of 9 others under 5 %
-NEARLY, SOME = 1e-2, 0.02
-SELDOM = 2e-3  # of the values; measured: the same two logs have spikes at a thousandth of them, a tiny epsilon makes them at a fiftieth
 
 
 def half_life(step: Ints, y: Floats, e: Excursion) -> int | None:
@@ -143,10 +140,9 @@ def _departure(usual: Floats, ahead: Floats, scheduled: bool) -> int | None:
     return int(hits[0]) if len(hits) else None
 
 
-def trifling(values: Floats, level: float, height: float, *, one_sample: bool, spikes: int) -> bool:
+def trifling(values: Floats, level: float, height: float, *, one_sample: bool) -> bool:
     """Whether a spike takes back hardly anything of the fall: near zero small is large as a share. `one_sample`: it is back at once, and one of few;
-    where next to nothing is left to learn, one hard sample makes such a spike. `spikes`: how many there are; more come of a cause that goes on."""
+    where next to nothing is left to learn, one hard sample makes such a spike."""
     first = median(values[:3]) if len(values) else level
     learnt = one_sample and 0 <= level < LEARNT * first
-    nearly = 0 <= level < NEARLY * first and spikes <= SELDOM * len(values)
-    return bool(height < (HARD if learnt else SOME if nearly else TRIFLE) * (first - level))
+    return bool(height < (HARD if learnt else TRIFLE) * (first - level))

@@ -106,13 +106,6 @@ def test_one_last_value_above_the_level_is_not_grave() -> None:
     assert {f.severity for f in spikes(run_of({"loss.train": x}))} == {"critical"}
 
 
-@pytest.mark.parametrize(("share", "severity"), [(0.012, "info"), (0.05, "warning")])
-def test_a_loss_that_is_nearly_gone_gives_back_a_hundredth(share: float, severity: str) -> None:
-    x = np.maximum(noisy(1000, 0.01), 0) * np.exp(-np.arange(1000) / 100).clip(0.004)
-    x[700:730] += share * x[0]
-    assert {f.severity for f in spikes(run_of({"loss.train": x}))} == {severity}
-
-
 def test_a_rollback_censors_and_the_new_attempt_is_compared_with_the_old() -> None:
     x = noisy(400, 0.01)
     first, second = x[:200].copy(), x[150:].copy()
