@@ -91,8 +91,8 @@ def cosine_counts_epochs(s: Symptoms) -> Sign:
         return cannot_tell("the number of epochs is not known, or the log counts them as its steps.")
     step, x = lr.step[lr.usable].astype(np.float64), lr.value[lr.usable]
     peak, length = max(float(x.max()), settings.number(s.run, "lr") or 0.0), float(told.value)
-    if np.ptp(step) < SWINGS * length or length < TWICE:
-        return absent(f"The run of {np.ptp(step):g} steps has {length:g} epochs.")
+    if np.ptp(step) < SWINGS * length or length < TWICE or np.ptp(x) < HALF * peak:  # a constant rate lies on it once a turn
+        return absent(f"The run of {np.ptp(step):g} steps has {length:g} epochs, and the rate goes from {x.min():.3g} to {x.max():.3g}.")
     apart = min(float(np.abs(peak / 2 * (1 + np.cos(np.pi * (step + k) / length)) - x).max()) for k in (-1, 0, 1))
     text = f"The learning rate follows a cosine of {length:g} steps down and as many up to within {apart / peak:.1%} of its peak, and {told.says} is {length:g}"
     where = lr.place(s.run, 0)

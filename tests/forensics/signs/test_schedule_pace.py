@@ -110,6 +110,7 @@ TURNS = PEAK * (1 + np.cos(np.pi * STEP / 14)) / 2
         (COSINE, {"max_epochs": 14, "max_steps": 640}, "absent"),
         (PEAK * (1 + np.cos(np.pi * EPOCH / 14)) / 2, {"max_epochs": 14, "max_steps": 640}, "absent"),  # by epochs, as it should
         (PEAK * (1 + np.cos(np.pi * STEP / 90)) / 2, {"max_epochs": 14, "max_steps": 640}, "absent"),  # a cycle of another length
+        (np.full(N, PEAK), {"max_epochs": 5, "max_steps": 640}, "absent"),  # it is logged where each turn of the cosine would end
         (TURNS, {"max_steps": 640}, "cannot tell"),
     ],
 )
