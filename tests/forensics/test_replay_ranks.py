@@ -148,8 +148,9 @@ def test_a_rank_that_hangs_is_stopped(tmp_path: Path) -> None:
             time.sleep(600)
         return _batch(step)
     """
-    with worker(tmp_path, extra, timeout=8.0) as w:
+    with worker(tmp_path, extra) as w:
         w.open("cpu", 1)
+        w.timeout = 8.0  # from here on: the imports of an open worker on a loaded machine take longer
         with pytest.raises(ReplayFailed, match="said nothing for 8 seconds"):
             w.ask("run", state="built", plan=[{"batch": i} for i in range(4)])
     assert all(p.poll() is not None for p in w._processes)
