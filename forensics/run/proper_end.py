@@ -37,6 +37,7 @@ PROGRESS = lazy_re(r"(?:^|[/_. ])(?:progress|percent(?:age)?|pct)(?:[/_. ](?:don
 LEFT = 60.0  # seconds; the estimate of the last line may be a logging interval old
 FALLING = 0.6  # of the rows: an estimate that swings falls in more than half of them
 TEST = lazy_re(r"(?:^|[\W_])test(?:$|[\W_])")
+CALLED_FINAL = lazy_re(r"^\W*(?:the )?final(?![a-z])(?!\W*(?:epoch|step|iter|l(?:ea)?r\b|layer))")
 EVALUATED = 3  # bound: evaluations on other data; with fewer it may be the test that the run stands in
 SUMMARY = lazy_re(r"(?:^|/)train_(?:runtime|samples_per_second|steps_per_second)$")  # transformers' speed_metrics, once after the last step
 RUN_DOWN, HALF_WAY, DISTINCT = 0.01, 0.3, 10  # of the peak rate; a linear or cosine decay, not an exponential or a staircase
@@ -165,21 +166,22 @@ def _summary(run: Run, last: list[Event]) -> Finish | None:
 
 
 def _closing_test(run: Run, last: list[Event]) -> Finish | None:
-    """The test set, looked at once and behind everything else in its file, in a run that was evaluated on other data all along."""
+    """What is called final, or the test set in a run that was evaluated on other data all along: looked at once and behind everything else in its file."""
     m = run.tables["metrics"]
     code, tags = arrow.codes(m["tag"])
     source, _ = arrow.codes(m["source"])
-    tested = np.isin(code, [i for i, tag in enumerate(tags) if TEST.search(tag.lower())])
-    rows = np.flatnonzero(tested)
     others = [i for i, tag in enumerate(tags) if EVAL.search(words(tag)) and not TEST.search(tag.lower())]
-    evaluated = np.bincount(code, minlength=len(tags))[others] >= EVALUATED
-    if not len(rows) or np.bincount(code[rows]).max() > 1 or not evaluated.any():
+    evaluated = (np.bincount(code, minlength=len(tags))[others] >= EVALUATED).any()
+    closing = [i for i, tag in enumerate(tags) if CALLED_FINAL.search(tag.lower()) or (evaluated and TEST.search(tag.lower()))]
+    tested = np.isin(code, closing)
+    rows = np.flatnonzero(tested)
+    if not len(rows) or np.bincount(code[rows]).max() > 1:
         return None
     at, here = arrow.filled(m["at"], -1), source == source[rows[-1]]
     kept = here & ~tested & (code != rows[-1]) & arrow.present(m["step"])
     if not kept.any() or (at[kept] > at[rows].min()).any():
         return None
-    return Finish(f"the test set, looked at once and behind everything else: {tags[code[rows[0]]]} {arrow.values(m['value'])[rows[0]]:.4g}")
+    return Finish(f"looked at once and behind everything else: {tags[code[rows[0]]]} {arrow.values(m['value'])[rows[0]]:.4g}")
 
 
 def _tagged(run: Run, name: re.Pattern[str]) -> Iterator[tuple[str, Floats]]:

@@ -227,6 +227,10 @@ def test_trainings_of_one_log_that_are_equally_long_look_finished(tmp_path: Path
         ("Saved final model to: runs/fight/model_final.zip\nstep 97: loss 1.5\nstep 98: loss 1.5\nstep 99: loss 1.5\n", "unknown"),
         ("----------- Total 1 run: 480.39132952690125s -----------\n", "finished"),
         ("Total 4 runs were planned\n", "unknown"),
+        ("Final test accuracy: 0.912\n", "finished"),
+        ("=== Final evaluation metrics ===\n  precision 0.91\n  recall 0.88\n", "finished"),
+        ("Final learning rate: 0.001\n", "unknown"),
+        ("Final test accuracy: 0.31\nstep 97: loss 1.5\nstep 98: loss 1.5\nstep 99: loss 1.5\n", "unknown"),  # of a part of the run
     ],
 )
 def test_what_is_saved_or_summed_up_after_the_loop_ends_it(tmp_path: Path, last: str, kind: str) -> None:
