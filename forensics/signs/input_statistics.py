@@ -9,6 +9,7 @@ import numpy as np
 
 from forensics.case import Finding
 from forensics.detectors import divergence, level_shift, loss_spike, train_eval_gap
+from forensics.run import settings
 from forensics.run.metrics_in_words import worded
 from forensics.run.robust import median, robust_sigma
 from forensics.run.scores import curve
@@ -29,7 +30,8 @@ AROUND = r"(?:abs|train|training|stats?|statistics|raw|step|per|channel|ch|of|th
 INPUTS = rf"^(?=.*\b(?:{NAMED}|{LOOSE})\b)(?=.*\b{STATISTIC}\b)(?:(?:{NAMED}|{LOOSE}|{STATISTIC}|{AROUND})(?:[ /]+|$))+$"
 LABELS = r"^(?:train(?:ing)?[ /])?(?:(?:pos|positive)s?(?: (?:class|label)s?)? (?:rate|share|frac|fraction|ratio)|(?:frac|fraction|share) (?:of )?(?:pos|positive)s?|(?:y|labels?|targets?) (?:mean|std|rate))$"
 _OWN = lazy_re(rf"\b{NAMED}\b")
-_CENTRE_OR_SPREAD = lazy_re(r"\b(?:mean|std|stddev)\b")
+_IS_INPUTS = lazy_re(INPUTS)
+_CENTRE_OR_SPREAD, _SPREAD = lazy_re(r"\b(?:mean|std|stddev)\b"), lazy_re(r"\b(?:std|stddev)\b")
 NOT_LOGGED = "no mean, spread or largest value of the inputs was logged."
 
 LEAST, NEAR = 10, 5  # bound: five values on either side of a change, whose median two odd ones do not move
@@ -145,7 +147,7 @@ def inputs_far_from_unit(s: Symptoms) -> Sign:
     """The inputs have a mean, or a spread, above ten from the first value to the last: they come in as they were measured."""
     logged = [p for p in _logged(s.run) if _OWN.search(words(p.tag)) and _CENTRE_OR_SPREAD.search(words(p.tag))]
     if not logged:
-        return cannot_tell("neither mean nor spread of the inputs was logged.")
+        return _printed(s.run) or cannot_tell("neither mean nor spread of the inputs was logged.")
     for p in logged:
         x = np.abs(p.value[p.usable])
         if x.min() > FAR:
@@ -154,6 +156,23 @@ def inputs_far_from_unit(s: Symptoms) -> Sign:
                 f"{text}; inputs that are scaled have a mean near 0 and a spread near 1.", where=p.place(s.run, 0), first=int(p.step[0])
             )
     return absent(f"{_told(logged)} below {FAR:g} at one step or more.")
+
+
+def _printed(run: Run) -> Sign | None:
+    """What a run printed once of its inputs: a spread and a mean ("X_train: mean=152.3 std=81.2"), the last of them after all scaling."""
+    found = {
+        words(t.key): t
+        for t in settings.every(run)
+        if _IS_INPUTS.search(words(t.key)) and _OWN.search(words(t.key)) and settings.as_number(t.value) is not None
+    }
+    spread = [t for key, t in found.items() if _SPREAD.search(key)]
+    if not spread or len(spread) == len(found):
+        return None
+    far = [t for t in found.values() if abs(float(t.value)) > FAR]
+    text = ", ".join(f"{t.key} = {t.value}" for t in (far or [*found.values()])[:3])
+    if not far or min(abs(float(t.value)) for t in spread) <= FAR:
+        return absent(f"The log says {text}.", where=spread[-1].where)
+    return seen(f"The log says {text}; inputs that are scaled have a mean near 0 and a spread near 1.", where=spread[-1].where)
 
 
 def _told(logged: Sequence[Series]) -> str:

@@ -55,6 +55,11 @@ _SCORE = lazy_re(r"(?i)(?:^|[\W_])(?:m?io_?u|dice|fid(?:\d+k)?)(?:[\W_]|$)")
 _SHARE = lazy_re(r"(?i)\b(?:precision|recall|sensitivity|specificity|error)\b")
 # "nr. of training examples 6250"
 _HOW_MANY = lazy_re(r"(?i)^\W*+(?:nr|num|number)\b\.?+ (?:of )?(?P<key>[a-z][a-z /_-]{2,40}?) (?P<value>\d[\d,]*+)\.?$")
+# "input features: mean 152.3, std 81.2", "X mean/std = 152.3 / 81.2"
+_STATISTICS = lazy_re(
+    r"(?i)^\W*+(?P<of>[a-z][\w ]{0,30}?)[\s:]{1,3}mean(?: ?/ ?std)?[\s:=]{1,3}(?P<mean>-?\d[\d.]*+(?:e[-+]?\d+)?)"
+    r"[\s,;|/]{1,4}(?:and )?(?:std[\s:=]{1,3})?(?P<std>\d[\d.]*+(?:e[-+]?\d+)?)\b"
+)
 # XGBoost and LightGBM
 _PATIENCE = lazy_re(r"(?:Will train|Training) until .{1,80}? (?:hasn't|haven't|don't) improved? (?:in|for) (\d+) rounds\b")
 # what widespread programs say in a sentence, and the names of the numbers in it
@@ -227,10 +232,12 @@ def _in_header(text: str, indented: bool) -> list[tuple[str, object]]:
         return []
     pairs = list(_PAIR.finditer(text))
     rest = _PAIR.sub("", text).strip()
-    if pairs and (not rest or re.fullmatch(r"[\w-]+:", rest)):
-        return [(p["key"], value_of(p["value"])) for p in pairs]
+    if pairs and (not rest or re.fullmatch(r"[\w-]+:", rest)):  # "X_train: mean=152.3 std=81.2" says of what they are
+        return [(f"{rest[:-1]}.{p['key']}".lstrip("."), value_of(p["value"])) for p in pairs]
     if (m := _BOXED.match(text.strip())) and _PLAIN.fullmatch(m["value"]) and not is_measured(m["key"]):
         return [(m["key"].strip().replace(" ", "_"), value_of(m["value"]))]
+    if "std" in text and (m := _STATISTICS.match(text)) is not None:
+        return [(f"{m['of']}.{what}", value_of(m[what])) for what in ("mean", "std")]
     several = [_LINE.match(part) for part in _NEXT_SETTING.split(text.strip())]
     if len(several) > 1 and all(m and _PLAIN.fullmatch(m["value"]) for m in several):
         return [(m["key"].strip(), value_of(m["value"])) for m in several if m]

@@ -254,6 +254,9 @@ def test_namespace() -> None:
     [
         ("train_batch_tokens:524288 iterations:2000 seed:7", False, [("train_batch_tokens", 524288), ("iterations", 2000), ("seed", 7)]),
         ("Vocab size: 32,768", False, [("Vocab size", 32768)]),
+        ("X_train: mean=15.5 std=81.2 min=-3", False, [("X_train.mean", 15.5), ("X_train.std", 81.2), ("X_train.min", -3)]),
+        ("features mean -1.5, std 81.2", False, [("features.mean", -1.5), ("features.std", 81.2)]),
+        ("inputs mean/std = 15.5 / 81.2", False, [("inputs.mean", 15.5), ("inputs.std", 81.2)]),
         ("data_dir: /data/x", False, []),
         ("  data_dir: /data/x", True, [("data_dir", "/data/x")]),
         ("see https://example.com", False, []),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from forensics.errors import CannotTell
 from forensics.run.series import Floats
 from forensics.signs import input_statistics as I
 from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
+from parsers import read
 from parsers.tables import Run
 from tests.forensics.curves import run_of
 
@@ -144,3 +146,24 @@ LEAPS = np.where(np.isin(T, [150, 200, 201, 320]), 1e6, 150 + 5 * RNG.standard_n
 )
 def test_a_loss_that_leaps_on_inputs_as_they_were_measured(x: Floats, config: dict[str, bool], state: str) -> None:
     assert I.loss_leaps_on_raw_inputs(Symptoms(run_of({"loss.train": x}, config=config), ())).state == state
+
+
+@pytest.mark.parametrize(
+    ("line", "state"),
+    [
+        ("X_train: mean=152.3 std=812.4 min=-30.5", SEEN),
+        ("input features mean 152.3, std 812.4", SEEN),
+        ("x mean/std = 152.3 / 81.2", SEEN),
+        ("train inputs: mean=0.02 std=0.99", ABSENT),
+        ("inputs mean 152.3, std 4.1", ABSENT),  # far off, and no wider than a few
+        ("reward mean 152.3 std 812.4", CANNOT_TELL),
+        ("mean=152.3 std=812.4", CANNOT_TELL),  # of whatever
+        ("X_train: (1437, 64) mean=152.3", CANNOT_TELL),
+    ],
+)
+def test_what_is_printed_once_of_the_inputs(tmp_path: Path, line: str, state: str) -> None:
+    epochs = "".join(f"Epoch {e}: train loss {2.3 + e % 3 / 100:.4f}\n" for e in range(1, 13))
+    (tmp_path / "train.log").write_text(f"loading data ...\n{line}\nmodel: MLP\n{epochs}")
+    told = I.inputs_far_from_unit(Symptoms(read(tmp_path), ()))
+    assert told.state == state, told.text
+    assert told.where == ("train.log line 2" if state != CANNOT_TELL else "")
