@@ -18,7 +18,7 @@ from parsers import arrow, rank_names
 from parsers.runs.boundaries import FEW
 from parsers.runs.clock import Evidence
 from parsers.runs.equal_values import same_stretch
-from parsers.runs.homes import series_name
+from parsers.runs.homes import launch, series_name
 from parsers.runs.rows_of_attempts import by_ids, dealt, fill
 from parsers.runs.segments import TRAINED, Segment, segments
 from parsers.runs.spans import SAME_STEPS, Span, at_once, goes_on, joined, shared_steps
@@ -96,7 +96,7 @@ def _attempts(cut: list[Segment], formats: dict[str, str]) -> list[Attempt]:
     through = {source for source in {s.source for s in cut} if _through_several(source, cut)}
     for s in sorted((s for s in cut if s.span.times and s.source not in through), key=lambda s: (_sparse(s), s.span.times, s.order)):
         free = [a for a in found if not _of(a, s.source)]
-        match = next((a for a in free if _one_life(a, s)), None) or next((a for a in free if _complement(a, s)), None)
+        match = next((a for same in (_one_launch, _one_life, _complement) for a in free if same(a, s)), None)
         if match is None and found and _sparse(s):  # a row or two beside the log: a summary, a first evaluation
             match = min(found, key=lambda a: _apart(joined(x.span for x in a), s.span))
         found.append([s]) if match is None else match.append(s)
@@ -134,6 +134,12 @@ def _through_several(source: str, cut: list[Segment]) -> bool:
     return any(all(goes_on(a, b) for a, b in pairwise(spans)) for spans in within)
 
 
+def _one_launch(attempt: Attempt, s: Segment) -> bool:
+    """In the folder that a tracker made for one launch."""
+    folder = launch(s.source)
+    return folder != "" and any(launch(x.source) == folder for x in attempt)
+
+
 def _one_life(attempt: Attempt, s: Segment) -> bool:
     """Written at the same time; or the same values over the same steps, whatever the clocks say."""
     if at_once(joined(x.span for x in attempt), s.span):
@@ -161,7 +167,13 @@ def _apart(a: Span, b: Span) -> float:
 
 
 def _by_steps(found: list[Attempt], s: Segment, formats: dict[str, str]) -> Attempt | None:
-    """The attempt with which a segment without a clock shares its steps."""
+    """The attempt with which a segment without a clock shares the folder that a tracker gave its launch, or its steps."""
+    if (
+        (folder := launch(s.source))
+        and (own := [a for a in found if any(launch(x.source) == folder for x in a)])
+        and not _of(own[0], s.source)
+    ):
+        return own[0]
     open_to = [a for a in found if not any(x.source == s.source or _rivals(x, s, formats) for x in a)]
     shares = [shared_steps(joined(x.span for x in a), s.span) for a in open_to]
     return open_to[int(np.argmax(shares))] if shares and max(shares) >= SAME_STEPS else None

@@ -47,6 +47,12 @@ def home(path: str) -> str:
     return "/".join(parts)
 
 
+def launch(path: str) -> str:
+    """The folder that W&B made for the launch which wrote a file; empty where it lies in none."""
+    parts = PurePosixPath(path).parts
+    return next(("/".join(parts[: i + 1]) for i, part in enumerate(parts[:-1]) if _WANDB_RUN.fullmatch(part)), "")
+
+
 def _above_ranks(parts: list[str]) -> list[str]:
     """The folder that torchrun was started in, where the folder of its logs is called so."""
     if parts and _ELASTIC_ID.fullmatch(parts[-1]):

@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from parsers import rank_names
 from parsers.runs import one_log
 from parsers.runs.assemble import FileRead, Group, parts
-from parsers.runs.homes import TRACKERS, home, inside, nearness, run_id
+from parsers.runs.homes import ONE_RUN, TRACKERS, home, inside, nearness, run_id
 from parsers.runs.run_folders import Unit, counted_otherwise, is_copy, saved_of, shared, sums_up_epochs, units
 from parsers.runs.spans import goes_on
 
@@ -114,7 +114,9 @@ def _environments(a: Unit, b: Unit) -> bool:
 
 
 def _told_twice(a: Unit, b: Unit) -> bool:
-    """Is it proven that both tell of one life, with equal values: whatever else lies beside one of them?"""
+    """Is it proven that both tell of one life, by equal values or by the folder that a tracker gave it: whatever else lies beside one of them?"""
+    if a.home == b.home and {a.format, b.format} & TRACKERS & ONE_RUN:  # `files/output.log` beside the .wandb file
+        return True
     below = a.format != b.format and (inside(a.home, b.home) or inside(b.home, a.home))
     return bool(is_copy(a, b)) or (below and (counted_otherwise(a, b) or saved_of(a, b) or saved_of(b, a)))
 

@@ -14,6 +14,8 @@ import pytest
 from wandb.proto import wandb_internal_pb2 as pb
 from wandb_writer import HEADER, framed, history, record
 
+from forensics.run.how_it_ended import ending
+from parsers import read_all
 from parsers.formats import wandb_offline
 from parsers.tables import SCHEMAS, Gap, Note, table_of
 from parsers.wandb_format import leveldb_log
@@ -283,6 +285,22 @@ def test_output_is_left_to_the_file_beside_it(tmp_path: Path) -> None:
     (path.parent / "files").mkdir()
     (path.parent / "files" / "output.log").write_text("RuntimeError: ...\n")
     assert Got(path).events() == []
+
+
+def test_the_console_of_a_launch_is_of_its_run(tmp_path: Path) -> None:
+    """Though it counts other steps than the rows do, and another log above them has the same losses, at yet others."""
+    path = run(tmp_path, [history(10 * i, {"train_loss": 3.1 / i, "val_loss": 3 / i, "_timestamp": 1.7e9 + i}) for i in range(1, 13)])
+    (path.parent / "files").mkdir()
+    console = [f"iter {10 * i - 3} train loss {3.1 / i + 0.1:.3f} val loss {3 / i:.3f}\n" for i in range(1, 13)]
+    console[-1] = f"[2023-11-15 00:13:40] {console[-1]}"  # by another clock
+    (path.parent / "files" / "output.log").write_text(
+        "".join([*console, "Traceback (most recent call last):\n", "FileNotFoundError: ckpts/12.pth\n"])
+    )
+    above = (f"[2023-11-14 22:13:{20 + i}] iter {10 * i} train loss {3.1 / i:.4f} val loss {3 / i:.4f}\n" for i in range(1, 13))
+    (tmp_path / "main.log").write_text("".join(above))
+    [got] = read_all(tmp_path)
+    assert (len(got.sources), len(got.attempts)) == (3, 1)
+    assert "FileNotFoundError" in ending(got).says
 
 
 def test_dropped_rows_are_told(tmp_path: Path) -> None:
