@@ -26,7 +26,9 @@ IN_TABLE, TABLE_ROWS = (
     lazy_re(r"^\W*(?:traceback|exitcode)\s*: ", re.I),
     4,
 )  # torchelastic's report: rank, exitcode, error_file, traceback
-ERROR_LINE = lazy_re(r"\b\w*(?:Error|Exception)\b(?:: |$)|assertion|terminate called|\bdied\b|exited? with (?:code|status)", re.I)
+ERROR_LINE = lazy_re(
+    r"\b\w*(?:Error|Exception)\b(?:: |$)|assertion|terminate called|\bdied\b|exited? with (?:code|status)|^(?:\S+: )?error: ", re.I
+)
 NOT_BEGUN = lazy_re(r"(?:(?:Syntax|Indentation|Tab)Error)+\b")  # several processes may write over each other
 JOB = lazy_re(r"(?i)\bjob[ =]?(?:id)?[ =:]?(\d{4,})")  # a scheduler names the job; its logs are mostly called after it
 BY_SIGNAL = lazy_re(r"is killed by signal: \w")  # torch's DataLoader, of one of its workers

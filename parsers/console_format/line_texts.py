@@ -10,6 +10,7 @@ from parsers.lazy_regex import lazy_re
 
 _NO_BAR = lazy_re(r"(?<![\d.])(\d{1,3}%) (?=\d{1,12}/\d{1,12} \[(?:\d+:)?\d\d:\d\d<)")  # tqdm, its bar left out
 _BAR_AND_MORE = lazy_re(r"(.*?\d%\|[^|]*\| *[\d.kM]+/[\d.kM]+ \[[^\[\]]*+\])(?: {1,4}(?=[\[{]))?([A-Za-z{\[*].*)", re.DOTALL)
+_CUT_BAR = lazy_re(r"(.*?\d%\|[^|\[]{0,200}?)((?:slurmstepd|srun): error: .*)", re.DOTALL)  # which the scheduler wrote into
 _CARETS = lazy_re(r"(\s*[~^]{3,})([^\s~^].*)", re.DOTALL)
 _ARRAY = lazy_re(r"\barray\(([^()]*), dtype=\w+\)")
 _NO_NUMBER = lazy_re(r"(?<=[\[(, ])(-?(?:nan|inf))(?=[,\])])")
@@ -31,7 +32,7 @@ def plain(text: str) -> str:
 
 def two(text: str) -> tuple[str, str] | None:
     """A line behind which another was printed: behind a bar, or by another process behind a traceback's marks."""
-    m = _BAR_AND_MORE.fullmatch(text) if "%|" in text else None
+    m = _BAR_AND_MORE.fullmatch(text) or _CUT_BAR.fullmatch(text) if "%|" in text else None
     m = _CARETS.fullmatch(text) if m is None and "^^^" in text else m
     return None if m is None else (m[1], m[2])
 

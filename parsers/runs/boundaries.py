@@ -181,8 +181,9 @@ def _resumes(file: _File, row: int, x: Line) -> bool:
 
 
 def _gone(file: _File, row: int, x: Line) -> bool:
-    """With a clock, the end of a process needs a pause behind it."""
-    return x.kind in DEATHS and x.level == "error" and bool(_GONE.search(x.text)) and (not file.usual or file.paused(row))
+    """With a clock, the end of a process needs a pause behind it; without one, more steps than it makes while it dies."""
+    shown = file.paused(row) if file.usual else len(np.unique(file.clock.step[row:])) >= FEW
+    return x.kind in DEATHS and x.level == "error" and bool(_GONE.search(x.text)) and shown
 
 
 def _launched(file: _File, launches: list[float]) -> Iterator[tuple[int, Evidence]]:

@@ -81,3 +81,18 @@ def test_where_no_exception_is_named_the_frame_is_told(tmp_path: Path, last: str
         text + f'Traceback (most recent call last):\n  File "a/b/run.py", line 81, in finish\n    run.end()\n{last}'
     )
     assert how_it_ended.ending(read(tmp_path)).says == said
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "train.py: error: unrecognized arguments: --lr-max 1",
+        "train.py: error: argument --lr: invalid float value: '1e'",
+        "Error: No such option: --lr-max",
+    ],
+)
+def test_a_command_line_that_is_refused_is_a_death_before_the_first_step(tmp_path: Path, said: str) -> None:
+    (tmp_path / "nohup.out").write_text(f"usage: train.py [-h] [--lr LR]\n                [--bs BS]\n{said}\n")
+    e = how_it_ended.ending(read(tmp_path))
+    assert (e.kind, e.before_first_step) == ("exception", True)
+    assert said.removeprefix("train.py: ") in e.says

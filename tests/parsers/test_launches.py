@@ -100,6 +100,21 @@ def test_whole_seconds_are_no_pauses(tmp_path: Path) -> None:
     assert attempts(run) == [[1, 199]]
 
 
+@pytest.mark.parametrize(("behind", "launches"), [(2, 1), (20, 2)])
+def test_steps_that_a_job_makes_while_it_dies_are_no_launch(tmp_path: Path, behind: int, launches: int) -> None:
+    end = "slurmstepd: error: *** JOB 48377 ON gpu00 CANCELLED AT 2026-11-26T19:04:14 ***\n"
+    write(tmp_path, slurm_dot_out=printed(range(60)) + end + printed(range(60, 60 + behind)))
+    (run,) = parsers.read_all(tmp_path)
+    assert len(run.attempts) == launches
+
+
+def test_a_scheduler_writes_into_a_bar(tmp_path: Path) -> None:
+    end = " 61%|██\ufffdslurmstepd: error: *** JOB 48377 ON gpu00 CANCELLED AT 2026-11-26T19:04:14 ***\n"
+    write(tmp_path, slurm_dot_out=printed(range(60)) + end)
+    (run,) = parsers.read_all(tmp_path)
+    assert [e["text"][:17] for e in run.tables["events"].to_pylist() if e["kind"] == "scheduler"] == ["slurmstepd: error"]
+
+
 def test_a_counter_that_is_set_back_each_epoch_starts_nothing(tmp_path: Path) -> None:
     text = "".join(rows(range(50), seed=epoch, epoch=epoch) for epoch in range(3))
     write(tmp_path, log_dot_jsonl=text)
