@@ -7,7 +7,8 @@ How it decides
     On the log of the loss, with spikes cut off, a curve of second order plus a step is fitted around every
     value (100 values on either side, a quarter of the series where it is short). A step counts when it is at
     least 1 %, eight standard errors, and five times as large as the steps that the same fit finds elsewhere in
-    the series, which accounts for smoothing. The size comes with its 95 % interval. A step at a restart belongs
+    the series, which accounts for smoothing. A step up is a warning where the loss never comes back to the level before it, unless eight
+    others were taken back: such a loss wanders with its data. The size comes with its 95 % interval. A step at a restart belongs
     to resume_break. With fewer than 80 values a step up counts when the lowest of the next three values stands
     clear of the highest of the five before (``forensics.spikes.jumps``), and no later level is back half of the way.
 
@@ -52,6 +53,7 @@ USUAL = 5.0  # measured: at 3.5 of them four more faulty runs are found, at 7 on
 GRAVE = 0.02  # a step up of this size that stays is a warning; not critical: 0.014 and 0.028 tell the same runs (docs/thresholds.md)
 MOST, LONG = 20, 10  # unit: steps on a page; values of a spike that the fit would take for a step. Not critical (docs/thresholds.md)
 STAYS = 0.5  # of a step; half of the way is where two levels part; measured: at 0.35 three more faulty runs, at 0.7 four of 12 are lost
+MANY = 8  # statistical: steps up that the loss took back; with as many the ones of late, which it had no time for, are none of another kind
 PLACES, HALVINGS, HUGE = 24, 10, 2.0  # bound: places where a step is planted; its size is then known to half a percent; in ln
 ENOUGH = 100_000  # statistical: values that make the spread of a fit; it is then known to 0.4 %, and more take seconds
 LEVELS, CUT = 15, 3.0  # statistical: a median of 15 is off by a third of a sigma; beyond 3 sigma lies 1 value of 370
@@ -68,7 +70,7 @@ class Facts(BaseFacts):
     low: float
     high: float
     up: bool
-    stays: bool  # the last values lie above the level before
+    stays: bool  # the loss keeps clear of the level before
     level: float  # before the step
     total: int  # such steps in the run
 
@@ -88,8 +90,17 @@ def detect(run: Run) -> Iterator[Finding]:
     long = len(rows) >= LEAST_VALUES
     every, near = (shifts(_fit(run)), WIDTH // 4) if long else (short_shifts(s.value[rows]), jumps.BEFORE)
     found = [f for f in every if not (np.abs(restarts - f.at) <= near).any()]
-    for f in found[:MOST]:
-        yield _finding(run, s, rows, f, len(found))
+    stay = [_stays(s.value[rows], f) for f in found]
+    wanders = sum(f.size > 0 and not stays for f, stays in zip(found, stay, strict=True)) >= MANY
+    for f, stays in [*zip(found, stay, strict=True)][:MOST]:
+        yield _finding(run, s, rows, f, len(found), stays=stays and not wanders)
+
+
+def _stays(x: excursions.Floats, f: Shift) -> bool:
+    """Whether the loss keeps clear of the level before a step: neither at its end nor on the way is it there again."""
+    rest, before = x[f.at :], median(x[max(f.at - LEVELS, 0) : f.at])
+    later = medians.rolling_median(rest, WIDTH)[min(WIDTH, len(rest) - 1) :]
+    return median(rest[-LEVELS:]) > before and float(later.min()) > before
 
 
 def smallest_effect(run: Run) -> str:
@@ -212,13 +223,11 @@ def _kernel(width: int) -> excursions.Floats:
     return weights
 
 
-def _finding(run: Run, s: Series, rows: excursions.Ints, f: Shift, total: int) -> Finding:
+def _finding(run: Run, s: Series, rows: excursions.Ints, f: Shift, total: int, *, stays: bool) -> Finding:
     row = rows[f.at]
     step, ratio = int(s.step[row]), float(np.expm1(f.size))
     low, high = float(np.expm1(f.size - 1.96 * f.error)), float(np.expm1(f.size + 1.96 * f.error))
-    rest = s.value[rows[f.at :]]
     before = median(s.value[rows[max(f.at - LEVELS, 0) : f.at]])
-    stays = median(rest[-LEVELS:]) > before
     way = "up" if ratio > 0 else "down"
     title = f"Loss steps {way} by {abs(ratio):.1%} at step {step} (95 % interval {low:+.1%} to {high:+.1%})"
     facts = Facts(step, ratio, low, high, ratio > 0, stays, before, total)

@@ -16,8 +16,8 @@ How it decides
     up without an overshoot, the same bump at regular distances, and what the logger made: a running mean that begins anew with each epoch, too. A spike that a
     restart or the end of the log cuts off is *censored*: its class is open, and where no more than two values are above the level by then, it is no
     graver than a fast one. What takes back less than half a percent of all that the loss
-    had fallen is told, but is no warning; nor is a fast one where eight others at least half as high and wide come and go throughout
-    the run, the tail of its noise; nor is a climb to the end while the evaluation loss goes on falling, nor one that the weight of a KL term makes as it is raised.
+    had fallen is told, but is no warning; nor is a fast one, or one whose level comes back in the end, where eight others at least half as high and wide come and
+    go throughout the run, the tail of its noise; nor is a climb to the end while the evaluation loss goes on falling, nor one that the weight of a KL term makes as it is raised.
 
 Cannot tell
     Without a training loss, or with fewer than ten values of it, unless there are five that never give back a quarter of their fall. A
@@ -125,7 +125,8 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
                 j = replace(j, kind="not_a_spike", why="mean")
             elif j.why == "step" and _rate_stays(run, int(h.step[j.at.start]), h.attempt):
                 j = replace(j, why="data")
-            yield _finding(run, s, h, j, until, alike[i] if j.kind == "fast" and not j.why else 0, rare)
+            over = j.kind == "fast" or (j.kind == "non_recovering" and throughout.level_again(h.y, j.at) < len(h.y))
+            yield _finding(run, s, h, j, until, alike[i] if over and not j.why else 0, rare)
 
 
 def _on_one_count(h: History, j: Spike) -> bool:

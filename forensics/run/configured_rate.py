@@ -10,7 +10,7 @@ from forensics.run.series import Floats, Ints
 from parsers.tables import Run
 
 HORIZON = "lr_decay_iters lr_decay_steps decay_steps num_decay_steps t_max max_steps"
-FLAT, DOWN = ("constant",), ("linear", "cosine")
+FLAT, DOWN = ("const", "fixed", "flat"), ("linear", "cosine")
 CYCLES = (
     "restart",
     "cyclic",
@@ -29,7 +29,9 @@ CYCLES = (
 
 
 def expected_rate(run: Run, kind: str, step: Ints, peak: float) -> Floats | None:
-    """The rate that the settings name, at these steps; None where they do not name it whole."""
+    """The rate that the settings name, at these steps; None where they do not name it whole, or call it by a name of their own."""
+    if not any(k in kind for k in (*FLAT, *DOWN)):
+        return None
     warmup = settings.number(run, "warmup_steps") or 0.0
     if any(k in kind for k in FLAT):
         return peak * np.minimum(1.0, (step + 1) / max(warmup, 1.0))

@@ -17,7 +17,8 @@ from parsers.tables import Run
 SUBJECT = "held_out"  # another half of it
 EFFECTS = {"evaluation_size_changed": "acc.eval"}  # a symptom of its own, for which there is no detector
 
-LASTS = 3  # bound: evaluations on either side; a last one of the whole set is no other evaluation
+LASTS, TWO = 3, 2  # bound: evaluations on either side, a quarter of a short log; a last one of the whole set is no other evaluation
+QUARTER = 4
 SHARE = 0.05  # relative; bound: times of a tenth of a second that are printed with four digits, and their product with a speed
 TIMES = 3.0  # bound: the largest of the other steps; an evaluation that scatters has no such step
 _SETS = {*EVALUATION, "held", "heldout", "knn", "probe"}
@@ -65,14 +66,14 @@ def _set_otherwise(s: Symptoms) -> Sign | None:
 
 def _counts(run: Run) -> Iterator[tuple[Series, Ints, Floats, bool]]:
     """(what counts, steps, samples, whether it is known to be of an evaluation) of every count that was logged often enough."""
-    told = [name for name in names(run, 2 * LASTS) if name.startswith("other/") or name == "tput.samples"]
-    for s in (p for name in told for p in parts(run, name) if p.usable.sum() >= 2 * LASTS):
+    told = [name for name in names(run, 2 * TWO) if name.startswith("other/") or name == "tput.samples"]
+    for s in (p for name in told for p in parts(run, name) if p.usable.sum() >= 2 * TWO):
         step, x = s.step[s.usable], s.value[s.usable]
         if (_counts_evaluated(s.tag) or _counts_something(s.tag)) and (x == np.round(x)).all() and (x > 0).all():
             yield s, step, x, _counts_evaluated(s.tag)
         elif (what := _of_speed(s.tag)) and (timed := _time_of(run, what)) is not None:
             both, i, j = np.intersect1d(step, timed.step[timed.usable], return_indices=True)
-            if len(both) >= 2 * LASTS:
+            if len(both) >= 2 * TWO:
                 yield s, both, x[i] * timed.value[timed.usable][j], True
 
 
@@ -127,6 +128,7 @@ def _changes_once(n: Floats) -> int | None:
     """The first evaluation of another size; None where sizes stay or keep changing."""
     with np.errstate(divide="ignore", invalid="ignore"):
         moves = np.flatnonzero(np.abs(np.diff(np.log(n))) > SHARE)
-    if len(moves) != 1 or not LASTS <= moves[0] + 1 <= len(n) - LASTS:
+    least = min(LASTS, max(TWO, len(n) // QUARTER))
+    if len(moves) != 1 or not least <= moves[0] + 1 <= len(n) - least:
         return None
     return int(moves[0]) + 1

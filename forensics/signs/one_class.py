@@ -13,10 +13,12 @@ from forensics.signs.held_out_level import ALIKE
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 from parsers import loss_names
 from parsers.name_rules import words
+from parsers.tables import Run
 
 EFFECTS = {"one_class_gets_all": "score.eval"}  # a symptom of its own, for which there is no detector
 ALL, NONE = 0.98, 0.02  # unit: all but one in fifty, and one in fifty: what a model does that hardly ever names another class
 _POSITIVES = r"\bpred(icted|ictions?|s)? (pos(itive)?s?|true|ones?|fg|foreground)( (rate|share|frac(tion)?|ratio))?$"
+_NAMED = r"\b((n|num|number|count|distinct|unique)( of)?( distinct| unique)?( classes)? pred(icted|ictions?|s)?|pred(icted|ictions?|s)? (n |num )?(distinct|unique|classes|labels))\b(?!.*\b(rate|share|frac|loss|acc)\b)"
 _FOUND = r"(?<!at )\b(recall|sensitivity|tpr|f 1)( score)?$"  # of the positives
 SAME = 1e-3  # unit: the third digit, in which a log may round; a ranking by chance scatters by more, one that has no order by nothing
 AT_CHANCE = 0.5  # unit: the AUC of a ranking that knows nothing
@@ -29,7 +31,7 @@ _OVERLAP = (
 
 def one_class_gets_all(s: Symptoms) -> Sign:
     """In the later half of the evaluations all samples of one class are found and none of the others; or no answer is positive, or every one; or
-    nothing that is no background was segmented; or the ranking has no order at all, an AUC of 0.5 to the digit."""
+    nothing that is no background was segmented; or the count of classes that are predicted is one; or the ranking has no order at all, an AUC of 0.5 to the digit."""
     groups, overlaps = (
         [of for of in told if min(int(p.usable.sum()) for p in of) >= ALIKE] for told in (class_hits(s.run), class_overlaps(s.run))
     )
@@ -48,6 +50,8 @@ def one_class_gets_all(s: Symptoms) -> Sign:
             p = of[whole.index(True)]
             text = f"{p.tag} is {_late(p)[-1]:.3g} and {empty[0].tag} {_late(empty[0])[-1]:.3g}, and so since step {_since(p)}."
             return seen(text, where=p.place(s.run, 0), first=_since(p), last=int(p.step[-1]))
+    if (told := _one_named(s.run)) is not None:
+        return told
     share = probability(worded(s.run, _POSITIVES))
     if share is not None and share.usable.sum() >= ALIKE:
         x = _late(share)
@@ -73,6 +77,15 @@ def one_class_gets_all(s: Symptoms) -> Sign:
     for of in [*groups, *overlaps]:
         return absent(f"No class of {len(of)} gets all samples, as {of[0].tag} says.")
     return cannot_tell("the hits of each class were not logged.")
+
+
+def _one_named(run: Run) -> Sign | None:
+    """The count of classes that are predicted is one."""
+    counts = (p for p in worded(run, _NAMED) if p.usable.sum() >= ALIKE)
+    p = next((p for p in counts if (_late(p) == 1).all()), None)
+    return (
+        None if p is None else seen(f"{p.tag} is 1 from step {_since(p)} on.", where=p.place(run, 0), first=_since(p), last=int(p.step[-1]))
+    )
 
 
 def _late(p: Series) -> Floats:

@@ -8,8 +8,12 @@ from forensics.case import Finding
 from forensics.checkpoints import run_saves, tokenizer_files
 from forensics.checkpoints.describe import plain_name
 from forensics.detectors import checkpoint_damage, checkpoint_state, config_change, frozen_weights
+from forensics.run import settings
+from forensics.run.settings import Setting
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.lazy_regex import lazy_re
+from parsers.loss_names import EVAL, TRAIN
+from parsers.name_rules import words
 from parsers.tables import Run
 
 NO_SAVE = "there is no checkpoint in the folder"
@@ -63,7 +67,8 @@ def weights_all_move(s: Symptoms) -> Sign:
 
 
 def tokenizer_differs(s: Symptoms) -> Sign:
-    """The tokenizer or chat template beside a checkpoint is not that beside the one before; or a launch sets another vocabulary or character set."""
+    """The tokenizer or chat template beside a checkpoint is not that beside the one before; or a launch sets another vocabulary or character set, or
+    another one for the evaluation than for the training."""
     found = [f for f in s.of(checkpoint_state.Facts) if f.facts.what == "tokenizer"]
     if found:
         return seen(f"{found[0].title}.", found, first=found[0].last_step)
@@ -71,11 +76,25 @@ def tokenizer_differs(s: Symptoms) -> Sign:
         told = [f"{k} from {old} to {new}" for k, (old, new) in zip(f.facts.keys, f.facts.changes, strict=True) if _ENCODING.search(k)]
         if told:
             return seen(f"Between two launches the config changed {told[0]}.", [f], first=f.first_step)
+    if (pair := _by_side(s.run)) is not None:
+        return seen(
+            f"Config sets {pair[0].key} = {str(pair[0].value)[:80]} and {pair[1].key} = {str(pair[1].value)[:80]}.", where=pair[1].where
+        )
     homes = dict.fromkeys(tokenizer_files.home(c.path) for c in run_saves.of_run(s.run))
     beside = [h for h in homes if any((h / name).is_file() for name in TOKENIZER)]
     if len(beside) < 2:
         return cannot_tell("there are no two checkpoints in the folder with tokenizer files beside them.")
     return absent(f"The tokenizer files beside {len(beside)} checkpoints say the same from each to the next.")
+
+
+def _by_side(run: Run) -> tuple[Setting, Setting] | None:
+    """Two settings of one encoding, of the training and of an evaluation, that say otherwise (``train_alphabet``, ``eval_alphabet``)."""
+    told = {words(t.key): t for t in settings.every(run) if _ENCODING.search(t.key)}
+    for key in (k for k in told if TRAIN.search(k)):
+        same = (k for k in told if EVAL.search(k) and EVAL.sub("", k).split() == TRAIN.sub("", key).split())
+        if (other := next((k for k in same if told[k].value != told[key].value), None)) is not None:
+            return told[key], told[other]
+    return None
 
 
 def _values(s: Symptoms, what: str, words: str) -> Sign:

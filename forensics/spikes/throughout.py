@@ -11,9 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from forensics.spikes.excursions import Excursion, Floats, candidates
+from forensics.spikes.medians import rolling_median
 
 ALIKE = 0.5  # unit: half as high, and half as wide; a tail that falls off by any usual law has more of these than of the height itself
 PARTS, IN = 4, 3  # quarters of the run, and how many of them have to show one
+THREE = 3  # bound: values that make a median
+LEVEL = 100  # bound: values of a level, as many as the detector of level shifts takes; the odd ones of a noisy loss do not move it
 MANY = 8  # statistical: eight that may fall anywhere all lie in two quarters once in 43
 
 
@@ -27,11 +30,20 @@ def like_each(y: Floats, events: Sequence[Excursion]) -> list[int]:
 
 
 def _like_it(y: Floats, e: Excursion, others: Floats) -> int:
-    until, wide = e.end if e.end is not None else len(y), ALIKE * _width(y, e)
+    until, wide = level_again(y, e), ALIKE * _width(y, e)
     start, end, peak, height, width = others.T
     at = peak[((end <= e.start) | (start >= until)) & (height >= ALIKE * e.height) & (width >= wide)]
     parts = len(np.unique(at.astype(np.int64) * PARTS // len(y)))
     return len(at) if len(at) >= MANY and parts >= IN else 0
+
+
+def level_again(y: Floats, e: Excursion) -> int:
+    """Where an event is over: its end, or, of one that has none, where the level of later values first is down at that before it; the length of the
+    series where it never is. A loss that wanders with its data comes by there."""
+    if e.end is not None:
+        return e.end
+    down = np.flatnonzero(rolling_median(y[e.peak :], LEVEL)[LEVEL:] <= e.level)
+    return e.peak + LEVEL + int(down[0]) if len(down) else len(y)
 
 
 def _shapes(y: Floats) -> Floats:
@@ -41,7 +53,9 @@ def _shapes(y: Floats) -> Floats:
 
 
 def _width(y: Floats, e: Excursion) -> int:
-    """Values in the upper half of an excursion."""
-    if e.end == e.start + 1:
-        return 1
-    return int((y[e.start : e.end] >= e.level + 0.5 * e.height).sum())
+    """Values in the upper half of an excursion; of one without an end, those until three in a row are mostly below it."""
+    half = e.level + 0.5 * e.height
+    if e.end is None:
+        below = np.flatnonzero(rolling_median(y[e.peak :], THREE)[THREE - 1 :] < half)
+        return e.peak - e.start + (int(below[0]) + 1 if len(below) else len(y) - e.peak)
+    return 1 if e.end == e.start + 1 else int((y[e.start : e.end] >= half).sum())

@@ -26,6 +26,10 @@ SETTLES = np.where(np.arange(N) < 5, MIXED, 0.0)
         ({"other/val_recall_0": ALL, "other/val_recall_1": MIXED}, "absent"),
         ({"other/val_recall_0": NONE, "other/val_recall_1": NONE}, "absent"),  # nothing is found at all: another matter
         ({"other/val_recall_5": ALL, "other/val_recall_10": NONE}, "cannot tell"),  # of the best five and ten
+        ({"other/val_n_pred_families": np.ones_like(ALL)}, "seen"),
+        ({"other/val/unique_preds": np.where(np.arange(len(ALL)) < 3, 2.0, 1.0)}, "seen"),
+        ({"other/val_n_pred_families": np.ones_like(ALL) + np.arange(len(ALL)) % 2}, "cannot tell"),
+        ({"other/val_n_pred_rate": np.ones_like(ALL)}, "cannot tell"),
         ({"other/val_pred_pos_rate": NONE}, "seen"),
         ({"other/val_pred_pos_rate": MIXED}, "absent"),
         ({"other/Pseudo dice/0": NONE, "other/Pseudo dice/1": SETTLES}, "seen"),

@@ -68,6 +68,20 @@ def test_a_launch_that_sets_another_vocabulary() -> None:
         assert saved_weights.tokenizer_differs(made({"loss.train": np.ones(30)}, f)).state == state
 
 
+@pytest.mark.parametrize(
+    ("config", "state"),
+    [
+        ({"train_alphabet": "ACDE", "eval_alphabet": "CADE"}, SEEN),
+        ({"train.tokenizer": "a/32k", "val.tokenizer": "b/32k"}, SEEN),
+        ({"train_alphabet": "ACDE", "eval_alphabet": "ACDE"}, CANNOT_TELL),
+        ({"train_alphabet": "ACDE", "alphabet": "CADE"}, CANNOT_TELL),
+        ({"train_files": "a", "eval_files": "b"}, CANNOT_TELL),
+    ],
+)
+def test_a_launch_that_encodes_the_evaluation_otherwise(config: Any, state: str) -> None:
+    assert saved_weights.tokenizer_differs(made({"loss.train": np.ones(30)}, config=config)).state == state
+
+
 HEALTHY = np.r_[np.full(100, 65536.0), np.full(200, 32768.0)]
 
 

@@ -46,6 +46,8 @@ DONE = [{"kind": "finished", "level": "info", "text": "done", "step": 630}]
         (COSINE, CONFIG | {"lr_scheduler_type": "cosine"}, [], "absent"),
         (ROUND, CONFIG | {"lr_scheduler_type": "cosine"}, [], "absent"),  # too fast: it came down long ago and rises again
         (np.full(N, PEAK), CONFIG | {"schedule": "constant_with_warmup"}, [], "absent"),
+        (np.full(N, PEAK), CONFIG | {"schedule": "const"}, [], "absent"),
+        (np.full(N, PEAK), CONFIG | {"schedule": "mine"}, [], "absent"),  # whatever that is
         (LINE[:5], {}, DONE, "cannot tell"),
         (None, CONFIG, DONE, "cannot tell"),
     ],
