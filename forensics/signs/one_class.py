@@ -50,8 +50,8 @@ def one_class_gets_all(s: Symptoms) -> Sign:
             p = of[whole.index(True)]
             text = f"{p.tag} is {_late(p)[-1]:.3g} and {empty[0].tag} {_late(empty[0])[-1]:.3g}, and so since step {_since(p)}."
             return seen(text, where=p.place(s.run, 0), first=_since(p), last=int(p.step[-1]))
-    if (told := _one_named(s.run)) is not None:
-        return told
+    if (named := _one_named(s.run)) is not None:
+        return named
     share = probability(worded(s.run, _POSITIVES))
     if share is not None and share.usable.sum() >= ALIKE:
         x = _late(share)
