@@ -54,6 +54,8 @@ LARGEST = 12.5  # unit: nats; ln of 262,144 tokens, as many as the largest vocab
 FALLS = 1 / 3  # measured: not critical, 0.23 and 0.47 tell the same runs (docs/thresholds.md)
 FIRST, LEAST = 3, 5  # bound: three values make a median; two more show where they fall to, where no number of classes is known
 _SEQUENCE = lazy_re(r"\b(ctc|rnnt|transducer|cer|wer)\b")
+_SUM = lazy_re(r"(?i)sum(?!_over_batch)")  # Keras' mean is called sum_over_batch_size
+_CONTEXT = "block_size block n_ctx context_length context_size vocab_size n_vocab"  # of what predicts tokens
 QUARTER = 20  # statistical: the noise of so many values is known to a quarter of itself
 
 
@@ -111,7 +113,7 @@ def detect(run: Run) -> Iterator[Finding]:
     begin = int(s.step[rows[0]])
     facts = Facts(first, chance, end, settings.number(run, "init_std"))
     shown = evidence.window(s, begin, end, title="the first steps", where=s.place(run, rows[0]), margin=0.5)
-    summed = any("sum" in str(found.value).lower() for found in settings.named(run, "reduction loss_reduction"))
+    summed = any(_SUM.match(str(found.value)) for found in settings.named(run, "reduction loss_reduction"))
     severity = "warning" if not summed and (chance or is_mean(run, s) or _begins_large(run) or _rate_far_too_high(run)) else "info"
     yield evidence.found(facts, title, (begin, end), severity, shown, times=(s.clock(rows[0]), None))
 
@@ -160,5 +162,6 @@ def is_mean(run: Run, s: Series) -> bool:
 
 
 def of_a_token(run: Run, s: Series) -> bool:
-    """Whether the loss is that of a token, beyond doubt: its unit says so, or its perplexity was logged."""
-    return "nat" in s.unit or any(series(run, name) is not None for name in ("ppl.train", "ppl.eval"))
+    """Whether the loss is that of a token, beyond doubt: its unit says so, its perplexity was logged, or config describes a language model."""
+    described = settings.setting(run, "heads") is not None and bool(settings.named(run, _CONTEXT))
+    return described or "nat" in s.unit or any(series(run, name) is not None for name in ("ppl.train", "ppl.eval"))

@@ -72,12 +72,10 @@ def setting(run: Run, what: str) -> Setting | None:
 
 
 def settings(run: Run, what: str) -> list[Setting]:
-    """All values of a setting, in the order of the files; exact names first choice, shallow keys before nested ones."""
+    """All values of a setting, in the order of the files; exact names first choice, shallow keys before nested ones; a null before nothing alone."""
     by_name = _config(run)
-    for name in names_of(what):
-        if name in by_name:
-            return by_name[name]
-    return []
+    found = [by_name[name] for name in names_of(what) if name in by_name]
+    return next((told for told in found if any(t.value is not None for t in told)), found[0] if found else [])
 
 
 def names_of(what: str) -> list[str]:
