@@ -10,9 +10,11 @@ import pytest
 from runs import make
 
 import forensics
+import parsers
 from forensics.detectors import divergence, initial_loss, plateau
 from forensics.errors import CannotTell
 from forensics.run import inputs
+from forensics.run.series import series
 from forensics.signs.policies import policy_kl_ran_away
 from forensics.signs.sign import Symptoms
 from parsers.objectives import objective
@@ -230,3 +232,13 @@ def test_a_loss_of_whole_sequences_is_not_bounded_by_a_guess(tmp_path: Path, bes
     else:
         with pytest.raises(CannotTell, match=f"beside {beside}"):
             list(initial_loss.detect(made))
+
+
+def test_a_set_without_a_metric_is_of_the_loss_that_its_evaluation_names(tmp_path: Path) -> None:
+    rows = "".join(
+        f"it {10 * i} train {3 - i / 20:.3f} lr 0.001\n" + (f"it {10 * i} val loss {3.1 - i / 20:.3f}\n" if i % 10 == 0 else "")
+        for i in range(1, 41)
+    )
+    (tmp_path / "train.log").write_text(rows)
+    s = series(parsers.read(tmp_path), "loss.train")
+    assert s is not None and s.tag == "train"
