@@ -67,6 +67,16 @@ class Shapes:
             shape.steps[first:] = [s if s is None else s + by for s in shape.steps[first:]]
         return [(r[0], r[1] + by if r[1] is not None and r[0] >= since else r[1], *r[2:]) for r in rows]
 
+    def redrawn(self, steps: dict[int, int], replaced: set[int]) -> None:
+        """The same of rows that wait here: places that are of other steps, and places that another one replaces."""
+        since = min([*steps, *replaced])
+        for shape in (s for s in (*self.known, *self._spent) if s.steps and s.places[-1] >= since):
+            first = bisect.bisect_left(shape.places, since)
+            kept = [i for i in range(first, len(shape.places)) if shape.places[i] not in replaced]
+            shape.steps[first:] = [steps.get(shape.places[i], shape.steps[i]) for i in kept]
+            shape.rows[first:] = [shape.rows[i] for i in kept]
+            shape.places[first:] = [shape.places[i] for i in kept]
+
     def match(self, text: str, near: bool) -> tuple[Shape, tuple[str, ...]] | None:
         """The shape of a line and what is in its holes; one without a step only where a step is ``near``."""
         for i, shape in enumerate(self.known):

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pyarrow as pa
-
 from parsers.console_format.blocks import Block
 from parsers.console_format.dicts import NOTE, Dicts, Waiting, with_epoch
 from parsers.console_format.event_lines import Event, missing_loss
 from parsers.console_format.grammars import STRONG, epoch_beside, is_measured, only_place, sets_dict, sets_length, stands_alone, tells_epoch
+from parsers.console_format.in_hand import InHand
 from parsers.console_format.line_prefix import Line, Where, whole
-from parsers.console_format.line_shapes import Row, Shape, Shapes, has_loss, lacks_loss, of_megatron
+from parsers.console_format.line_shapes import Shape, has_loss, lacks_loss, of_megatron
 from parsers.console_format.line_steps import Steps, within_epochs
 from parsers.console_format.phases import EPOCH_ABOVE, EPOCH_RATE, HEAD, Headings, of_pass, of_phase
 from parsers.console_format.plan_lines import Plans
-from parsers.console_format.shape_columns import batch
+from parsers.console_format.redraws import counts_batches
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Rows
 
@@ -26,31 +25,20 @@ _PLACE, _MOST_WORDS = {"step", "it", "total", "epoch"}, 4  # words of a heading 
 _COUNTED = lazy_re(r"(?:step|iter|iteration|epoch|s)\b *+(?:: *+)?\d|\d+/\d+ |\{'(?:eval_)?loss': ")  # what no program text begins with
 
 
-class Measured:
-    """Rows of ``metrics`` and of ``shapes``. ``listing`` says whether a line is in a program's text, ``told`` takes events."""
+class Measured(InHand):
+    """Takes the lines that measure. ``listing`` says whether a line is in a program's text, ``told`` takes events."""
 
     def __init__(self, rows: Rows, listing: Callable[[int], bool], told: Callable[[Where, Event], None]) -> None:
+        super().__init__()
         self.rows, self._listing, self._told = rows, listing, told
         self.notes: dict[str, None] = {}
-        self.metrics, self.shapes = list[Row](), Shapes()
         self.now, self.plans = Steps(), Plans(rows)
         self.started = self.before = self.megatron_loss = False  # before: a launch above this one measured something
         self.block, self.headings, self.dicts = Block(), Headings(), Dicts()
-        self.redrawn: tuple[object, int] = (None, 0)  # key and number of the rows that the next update may replace
 
     def near(self, n: int) -> bool:
         """Does line n stand right behind one with a step?"""
         return 0 <= n - self.now.line <= NEAR and self.now.step is not None
-
-    def size(self) -> int:
-        """Rows that wait to be handed over."""
-        return len(self.metrics) + self.shapes.size()
-
-    def flush(self) -> pa.RecordBatch | None:
-        """What waits, as a table; None where nothing does."""
-        rows, self.metrics, self.redrawn = self.metrics, [], (None, 0)
-        shapes = self.shapes.with_rows()
-        return batch(rows, shapes) if rows or shapes else None
 
     def known(self, place: int, text: str) -> bool:
         """Takes a line of a known shape."""
@@ -96,7 +84,9 @@ class Measured:
                     return
                 again = shape.steps and shape.steps[-1] == step and self.redrawn[0] is shape
                 self.redrawn = (shape, 0)
-                if again:
+                if not self.now.aside and counts_batches(shape.line, parts):
+                    self.drawn(place, step, tuple(w for f, w in zip(shape.fields, words, strict=True) if f.role == "metric"))
+                elif again:
                     shape.rows[-1], shape.places[-1] = words, place
                     return
             shape.steps.append(step)
@@ -156,7 +146,9 @@ class Measured:
         metrics = line.metrics()
         if "epoch" in parts and ({"step", "it"} & parts.keys() or (self.now.bars.before and not line.mode)):
             metrics.append(("epoch", float(parts["epoch"])))
-        self.put(where, step, metrics, (step, line.text[line.body :][:6]) if line.bar else None)
+        if of_batches := line.bar and not self.now.aside and bool(line.metrics()) and counts_batches(line, parts):
+            self.drawn(where.place, step, tuple(line.text[f.start : f.end] for f in line.fields if f.role == "metric"))
+        self.put(where, step, metrics, (step, line.text[line.body :][:6]) if line.bar and not of_batches else None)
         self.started = True
         return step
 
@@ -218,13 +210,6 @@ class Measured:
         self.put(where, step, of_phase(line.mode or phase, metrics), of_pass(line, step))
         self.now.ways |= {self.now.way} if step is not None else set()
         return True
-
-    def put(self, where: Where, step: int | None, pairs: list[tuple[str, float]], key: object = None) -> None:
-        """Rows; a bar redrawn at the same step has the same key and replaces those of its update before."""
-        if key is not None and self.redrawn[0] == key and self.redrawn[1] <= len(self.metrics):
-            del self.metrics[len(self.metrics) - self.redrawn[1] :]
-        self.redrawn = (key, len(pairs))
-        self.metrics += [(where.place, step, tag, value, where.time, where.rank) for tag, value in pairs]
 
     def _dict(self, waiting: Waiting) -> bool:
         tags = {t for t, _ in waiting.metrics}
