@@ -127,6 +127,8 @@ def value_loss_exploded(s: Symptoms) -> Sign:
         return cannot_tell("the value loss is not positive.")
     text, reward = f"The value loss goes from {first:.3g} to {last:.3g}.", series(s.run, "rl.reward")
     largest = float(np.abs(reward.value[reward.usable]).max()) if reward is not None and reward.usable.any() else 0.0
+    scale = next((n for t in settings.named(s.run, REWARD_SCALE) if (n := settings.as_number(t.value))), 1.0)
+    largest *= max(abs(scale), 1.0)  # of the rewards that the values are trained on; returns are mostly logged as the environment pays them
     if (lost := _values_get_lost(s, value, last / first)) is not None:
         return seen(f"{text[:-1]}, {lost}.", ratio=last / first)
     length = series(s.run, "rl.len")

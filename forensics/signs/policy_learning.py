@@ -24,11 +24,12 @@ DISCOUNT = "gamma discount discount_factor discount_rate gamma_discount reward_d
 PER_CENT = 2.0  # unit: 99 is a share in per cent, and 2 another gamma, of a focal loss
 SOON = 100  # unit: steps, about what a factor of 0.99 looks ahead
 LEAST = 10  # bound: values whose median five odd ones do not move
+GROWS = 0.1  # of the first return; bound: less than a policy gains that learns at all
 HARDLY = 1e-6  # nats an update; unit: a hundredth of STILL: a thousand updates come to a thousandth of a nat
 BEYOND = 10.0  # unit: an order of magnitude; rewards of one sign make no discounted return larger than the sum that is logged
 # measured: no healthy run of ten with returns and estimates beside them has an estimate beyond the largest return; bound: half of the mean pace
 FURTHER, FIFTHS, STEADILY = 1.5, 5, 0.5
-STEADY = 1e-3  # of a level: as three digits print it
+STEADY, A_LITTLE = 1e-3, 0.01  # of a level: as three digits, and as two digits print it
 DROWNED = 100.0  # unit: two decades; advantages are normalized to a spread of one, and the gradient of both losses is clipped together
 # measured: of 45 policies with a value loss, of seven sets of runs, six have a root of 830 or more throughout, all with rewards far too large, and the
 # others of 25 at most; the values of the healthy ones explain a third of the variance or more
@@ -42,8 +43,8 @@ def _values(s: Symptoms, name: str) -> Floats:
     return found.value[found.usable] if found is not None and found.usable.sum() >= LEAST else np.zeros(0)
 
 
-def _still(entropy: Floats) -> bool:
-    return bool(np.ptp(entropy) <= STEADY * np.abs(np.median(entropy)))
+def _still(entropy: Floats, within: float = STEADY) -> bool:
+    return bool(np.ptp(entropy) <= within * np.abs(np.median(entropy)))
 
 
 def values_drown_policy(s: Symptoms) -> Sign:
@@ -82,8 +83,8 @@ def policy_hardly_moves(s: Symptoms) -> Sign:
     text = f"An update moves the policy by {median(np.abs(moves)):.2g} nats, the entropy goes from {entropy[0]:.4g} to {entropy[-1]:.4g}"
     text += f" and the return from {early:.3g} to {late:.3g}."
     certain = np.abs(entropy).min() <= STEADY  # it has one answer left, whatever moves it
-    moved = np.abs(moves).max() > HARDLY or (len(clipped) and clipped.max() > 0) or not _still(entropy) or certain
-    if moved or late - early > np.std(reward[:tenth]):
+    moved = np.abs(moves).max() > HARDLY or (len(clipped) and clipped.max() > 0) or not _still(entropy, A_LITTLE) or certain
+    if moved or late - early > max(float(np.std(reward[:tenth])), GROWS * abs(early)):
         return absent(text)
     first = int(np.flatnonzero(kl.usable)[0])
     return seen(text, where=kl.place(s.run, first), first=int(kl.step[first]), last=int(kl.step[-1]))

@@ -42,6 +42,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (L.values_drown_policy, "absent", STILL | {"rl.loss_value": 2e9 * ONE}, {}),  # nothing moved from the first update on
     (L.policy_hardly_moves, "seen", STILL | {"rl.reward": 22 + NOISE, "rl.clipfrac": 0 * ONE}, {}),
     (L.policy_hardly_moves, "absent", STILL | {"rl.reward": 22 + 2 * AT}, {}),
+    (L.policy_hardly_moves, "seen", STILL | {"rl.reward": 22 + 1.5 * AT / AT.max(), "rl.entropy": 1.099 - 0.003 * AT / AT.max()}, {}),
+    (L.policy_hardly_moves, "absent", STILL | {"rl.reward": 22 + NOISE, "rl.entropy": 1.099 - 0.03 * AT / AT.max()}, {}),
     (L.policy_hardly_moves, "absent", STILL | {"rl.reward": 22 + NOISE, "rl.kl": np.where(AT < 30, 0.004, 1e-9)}, {}),  # it has learnt
     (L.policy_hardly_moves, "cannot tell", STILL, {}),
     (L.values_beyond_returns, "seen", {"rl.reward": 4 * ONE, "other/losses/value_mean": 0.5 * np.exp(AT / 6)}, {}),
@@ -56,6 +58,13 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (P.value_loss_exploded, "seen", RUNS_OFF, {}),
     (P.value_loss_exploded, "absent", RUNS_OFF | {"rl.expl_var": np.minimum(0.05 * AT, 0.8)}, {}),  # harder to learn, and learnt
     (P.value_loss_exploded, "absent", RUNS_OFF | {"rl.reward": 20 * np.exp(AT / 16)}, {}),  # as much as the returns grow
+    (P.value_loss_exploded, "seen", {"rl.reward": 20 + ONE, "rl.len": 30 * ONE, "rl.loss_value": 4e7 * ONE}, {}),
+    (
+        P.value_loss_exploded,
+        "absent",
+        {"rl.reward": 20 + ONE, "rl.len": 30 * ONE, "rl.loss_value": 4e7 * ONE},
+        {"config": {"reward_scale": 1000}},
+    ),
     (L.reward_leaves_episode_length, "seen", SIGN, {}),
     (L.reward_leaves_episode_length, "seen", {"rl.len": LENGTH, "rl.reward": np.where(AT < 25, 3 - LENGTH, 3 - 2 * LENGTH)}, {}),
     (L.reward_leaves_episode_length, "absent", SIGN | {"rl.reward": LENGTH}, {}),
