@@ -30,7 +30,11 @@ AROUND = r"(?:abs|train|training|stats?|statistics|raw|step|per|channel|ch|of|th
 INPUTS = rf"^(?=.*\b(?:{NAMED}|{LOOSE})\b)(?=.*\b{STATISTIC}\b)(?:(?:{NAMED}|{LOOSE}|{STATISTIC}|{AROUND})(?:[ /]+|$))+$"
 LABELS = r"^(?:train(?:ing)?[ /])?(?:(?:pos|positive)s?(?: (?:class|label)s?)? (?:rate|share|frac|fraction|ratio)|(?:frac|fraction|share) (?:of )?(?:pos|positive)s?|(?:y|labels?|targets?) (?:mean|std|rate))$"
 _OWN = lazy_re(rf"\b{NAMED}\b")
-_IS_INPUTS = lazy_re(INPUTS)
+# "feature stats on 256 utts.mean": what a log says in words it says of what it names, if that is nothing that the model makes
+_OF_INPUTS = lazy_re(
+    rf"^(?!.*\b(?:targets?|labels?|y|outputs?|pred\w*|rewards?|returns?|loss|grads?|weights?|params?|time|len|lengths?|normali[sz]ed|scaled)\b)"
+    rf"(?=.*\b(?:{NAMED}|{LOOSE}|spectrograms?|mels?)\b).*\b(?:mean|std|stddev)$"
+)
 _CENTRE_OR_SPREAD, _SPREAD = lazy_re(r"\b(?:mean|std|stddev)\b"), lazy_re(r"\b(?:std|stddev)\b")
 NOT_LOGGED = "no mean, spread or largest value of the inputs was logged."
 
@@ -160,11 +164,7 @@ def inputs_far_from_unit(s: Symptoms) -> Sign:
 
 def _printed(run: Run) -> Sign | None:
     """What a run printed once of its inputs: a spread and a mean ("X_train: mean=152.3 std=81.2"), the last of them after all scaling."""
-    found = {
-        words(t.key): t
-        for t in settings.every(run)
-        if _IS_INPUTS.search(words(t.key)) and _OWN.search(words(t.key)) and settings.as_number(t.value) is not None
-    }
+    found = {words(t.key): t for t in settings.every(run) if _OF_INPUTS.search(words(t.key)) and settings.as_number(t.value) is not None}
     spread = [t for key, t in found.items() if _SPREAD.search(key)]
     if not spread or len(spread) == len(found):
         return None

@@ -14,6 +14,7 @@ from forensics.run.usable_values import first_level, last_level, metric, usable
 from forensics.run.usual_rate import family
 from forensics.signs import configured, learning_rate, loss_level
 from forensics.signs.loss_shape import loss_diverged
+from forensics.signs.input_statistics import inputs_far_from_unit
 from forensics.signs.sign import ABSENT, SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.loss_names import is_likelihood
 
@@ -85,7 +86,8 @@ def high_rate_learns_frequencies_alone(s: Symptoms) -> Sign:
 
 
 def setting_holds_loss_up(s: Symptoms) -> Sign:
-    """The loss falls by less than half, and a setting leaves it no more: smoothing, decay, epsilon, a rate far from any usual, too few rounds."""
+    """The loss falls by less than half, and a setting leaves it no more: smoothing, decay, epsilon, a rate far from any usual, too few rounds, inputs as
+    they were measured."""
     if is_policy(s.run):
         return does_not_arise("the loss of a policy need not fall.")
     planned, step = planned_steps(s.run), usable(s.run)[0]
@@ -96,7 +98,13 @@ def setting_holds_loss_up(s: Symptoms) -> Sign:
     fell = loss_level.loss_fell_little(s)
     if fell.state != SEEN:
         return absent(fell.text) if fell.state == ABSENT else fell
-    looked = [smoothing_costs_half(s), rounds_cannot_reach(s), configured.weight_decay_strong(s), configured.epsilon_large(s)]
+    looked = [
+        smoothing_costs_half(s),
+        rounds_cannot_reach(s),
+        configured.weight_decay_strong(s),
+        configured.epsilon_large(s),
+        inputs_far_from_unit(s),
+    ]
     if family(s.run) == "adam":  # what SGD bears hangs on the scale of the loss, and on clipping
         looked += [high_rate_learns_frequencies_alone(s), learning_rate.rate_far_above_usual(s), learning_rate.rate_far_below_usual(s)]
     told = next((x for x in looked if x.state == SEEN), None)

@@ -57,7 +57,7 @@ _SHARE = lazy_re(r"(?i)\b(?:precision|recall|sensitivity|specificity|error)\b")
 _HOW_MANY = lazy_re(r"(?i)^\W*+(?:nr|num|number)\b\.?+ (?:of )?(?P<key>[a-z][a-z /_-]{2,40}?) (?P<value>\d[\d,]*+)\.?$")
 # "input features: mean 152.3, std 81.2", "X mean/std = 152.3 / 81.2"
 _STATISTICS = lazy_re(
-    r"(?i)^\W*+(?P<of>[a-z][\w ]{0,30}?)[\s:]{1,3}mean(?: ?/ ?std)?[\s:=]{1,3}(?P<mean>-?\d[\d.]*+(?:e[-+]?\d+)?)"
+    r"(?i)^\W*+(?P<of>[a-z][\w :]{0,50}?)[\s:]{1,3}mean(?: ?/ ?std)?[\s:=]{1,3}(?P<mean>-?\d[\d.]*+(?:e[-+]?\d+)?)"
     r"[\s,;|/]{1,4}(?:and )?(?:std[\s:=]{1,3})?(?P<std>\d[\d.]*+(?:e[-+]?\d+)?)\b"
 )
 # XGBoost and LightGBM

@@ -156,6 +156,9 @@ def test_a_loss_that_leaps_on_inputs_as_they_were_measured(x: Floats, config: di
         ("x mean/std = 152.3 / 81.2", SEEN),
         ("train inputs: mean=0.02 std=0.99", ABSENT),
         ("inputs mean 152.3, std 4.1", ABSENT),  # far off, and no wider than a few
+        ("feature stats on 256 utts: mean 427.996 std 71261.727 max 39463356.00", SEEN),
+        ("2026-11-28 14:40:14,549 INFO kws: feature stats on 256 utts: mean 427.9 std 71261.7 max 39463356.00", SEEN),
+        ("feature stats, normalized: mean 427.9 std 71.7", CANNOT_TELL),
         ("reward mean 152.3 std 812.4", CANNOT_TELL),
         ("mean=152.3 std=812.4", CANNOT_TELL),  # of whatever
         ("X_train: (1437, 64) mean=152.3", CANNOT_TELL),
