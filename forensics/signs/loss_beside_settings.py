@@ -13,8 +13,8 @@ from forensics.run.series import series
 from forensics.run.usable_values import first_level, last_level, metric, usable
 from forensics.run.usual_rate import family
 from forensics.signs import configured, learning_rate, loss_level
-from forensics.signs.loss_shape import loss_diverged
 from forensics.signs.input_statistics import inputs_far_from_unit
+from forensics.signs.loss_shape import loss_diverged
 from forensics.signs.sign import ABSENT, SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.loss_names import is_likelihood
 

@@ -11,6 +11,7 @@ from forensics.run.inputs import LOST, is_policy
 from forensics.run.metrics_in_words import moved_from
 from forensics.run.robust import median, robust_sigma
 from forensics.run.series import Floats, Series, parts, series
+from forensics.signs.policy_learning import REWARD_SCALE
 from forensics.signs.policy_updates import EXPLAINED, GROWN, STILL, entropy_sign, value_loss_dwarfs_return
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 
@@ -31,11 +32,6 @@ A_TOKEN = 10.0  # nats to the reference, other means: what choosing among 22,000
 AN_ANSWER = 6.0  # nats that a chosen answer may lose: Ziegler et al.'s target for the distance to the reference; sound training costs chosen answers some, too
 LIKELIHOOD = 3.0  # times the nats that a chosen answer cost at first: each token has on average become the cube as unlikely
 EXPLODED = 100.0  # times the first level: two orders of magnitude
-REWARD_SCALE = "reward_scale reward_scaling reward_scale_factor rew_scale"
-REWARD_A_STEP = (
-    "reward_per_step reward_per_tick reward_per_frame step_reward per_step_reward tick_reward alive_reward alive_bonus healthy_reward"
-)
-LARGEST_SCALE = 30.0  # the largest reward scale among the published configs of brax (SAC)
 NOISES = 3.0  # standard errors
 BESIDE = 5  # rewards on each side of a step, whose medians are compared
 MIRRORED, RESCALED = 0.25, 5.0  # how far from its mirror image, and by what factor: episodes that go on as before hold neither
@@ -126,9 +122,10 @@ def value_loss_exploded(s: Symptoms) -> Sign:
     if first <= 0:
         return cannot_tell("the value loss is not positive.")
     text, reward = f"The value loss goes from {first:.3g} to {last:.3g}.", series(s.run, "rl.reward")
-    largest = float(np.abs(reward.value[reward.usable]).max()) if reward is not None and reward.usable.any() else 0.0
-    scale = next((n for t in settings.named(s.run, REWARD_SCALE) if (n := settings.as_number(t.value))), 1.0)
-    largest *= max(abs(scale), 1.0)  # of the rewards that the values are trained on; returns are mostly logged as the environment pays them
+    scales = (
+        abs(settings.as_number(t.value) or 1.0) for t in settings.named(s.run, REWARD_SCALE)
+    )  # returns are mostly logged as they were paid
+    largest = max([1.0, *scales]) * float(np.abs(reward.value[reward.usable]).max(initial=0.0)) if reward is not None else 0.0
     if (lost := _values_get_lost(s, value, last / first)) is not None:
         return seen(f"{text[:-1]}, {lost}.", ratio=last / first)
     length = series(s.run, "rl.len")
@@ -154,17 +151,6 @@ def _values_get_lost(s: Symptoms, value: Series, grown: float) -> str | None:
     if known > EXPLAINED or grown < GROWN * better:
         return None
     return f"{grown / better:.3g} times as much as the square of the return, and the values explain {known:.2g} of the returns' variance"
-
-
-def rewards_scaled_up(s: Symptoms) -> Sign:
-    """Rewards are multiplied by more than 30 by config, or it pays that much a step."""
-    scaled = settings.named(s.run, REWARD_SCALE)
-    found = scaled or settings.named(s.run, REWARD_A_STEP)
-    scale = settings.as_number(found[-1].value) if found else None
-    if scale is None:
-        return cannot_tell("config does not say by what rewards are multiplied, nor what a step pays.")
-    text = f"Config multiplies rewards by {scale:g}." if scaled else f"Config pays {scale:g} a step."
-    return seen(text, where=found[-1].where) if abs(scale) > LARGEST_SCALE else absent(text, where=found[-1].where)
 
 
 def _reward(s: Symptoms) -> tuple[Series, Floats, Floats, float] | None:

@@ -21,6 +21,11 @@ EFFECTS = {
 VALUES = r"(^|[ /])((values?|v|q( ?f)?( \d)?)( values?)?[ /](mean|avg|estimate)|(mean|avg) (values?|v|q( ?f)?( \d)?))$"
 
 DISCOUNT = "gamma discount discount_factor discount_rate gamma_discount reward_discount"
+REWARD_SCALE = "reward_scale reward_scaling reward_scale_factor rew_scale"
+REWARD_A_STEP = (
+    "reward_per_step reward_per_tick reward_per_frame step_reward per_step_reward tick_reward alive_reward alive_bonus healthy_reward"
+)
+LARGEST_SCALE = 30.0  # the largest reward scale among the published configs of brax (SAC)
 PER_CENT = 2.0  # unit: 99 is a share in per cent, and 2 another gamma, of a focal loss
 SOON = 100  # unit: steps, about what a factor of 0.99 looks ahead
 LEAST = 10  # bound: values whose median five odd ones do not move
@@ -88,6 +93,17 @@ def policy_hardly_moves(s: Symptoms) -> Sign:
         return absent(text)
     first = int(np.flatnonzero(kl.usable)[0])
     return seen(text, where=kl.place(s.run, first), first=int(kl.step[first]), last=int(kl.step[-1]))
+
+
+def rewards_scaled_up(s: Symptoms) -> Sign:
+    """Rewards are multiplied by more than 30 by config, or it pays that much a step."""
+    scaled = settings.named(s.run, REWARD_SCALE)
+    found = scaled or settings.named(s.run, REWARD_A_STEP)
+    scale = settings.as_number(found[-1].value) if found else None
+    if scale is None:
+        return cannot_tell("config does not say by what rewards are multiplied, nor what a step pays.")
+    text = f"Config multiplies rewards by {scale:g}." if scaled else f"Config pays {scale:g} a step."
+    return seen(text, where=found[-1].where) if abs(scale) > LARGEST_SCALE else absent(text, where=found[-1].where)
 
 
 def values_beyond_returns(s: Symptoms) -> Sign:
