@@ -13,7 +13,7 @@ from forensics.signs import kl_weight as K
 from forensics.signs import latents as L
 from forensics.signs import other_objectives as O
 from forensics.signs import policies as P
-from forensics.signs import policy_learning as L
+from forensics.signs import policy_learning as PL
 from forensics.signs import policy_updates as U
 from forensics.signs.sign import Sign, Symptoms
 from tests.forensics.curves import run_of
@@ -92,11 +92,11 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (U.value_loss_dwarfs_return, "cannot tell", {"rl.loss_value": 9e7 * ONE, "rl.reward": 20 + GROWS}, {}),
     (U.value_loss_dwarfs_return, "cannot tell", {"rl.loss_value": 9e7 * ONE}, {}),
     (P.reward_steps_to_other_scale, "cannot tell", SCALED | {"rl.len": 20 + GROWS}, {}),
-    (L.rewards_scaled_up, "seen", {"rl.reward": GROWS}, {"config": {"reward_scale": 100}}),
-    (L.rewards_scaled_up, "absent", {"rl.reward": GROWS}, {"config": {"reward_scale": 1}}),
-    (L.rewards_scaled_up, "seen", {"rl.reward": GROWS}, {"config": {"reward_per_tick": 250.0}}),
-    (L.rewards_scaled_up, "absent", {"rl.reward": GROWS}, {"config": {"healthy_reward": 1.0}}),
-    (L.rewards_scaled_up, "cannot tell", {"rl.reward": GROWS}, {}),
+    (PL.rewards_scaled_up, "seen", {"rl.reward": GROWS}, {"config": {"reward_scale": 100}}),
+    (PL.rewards_scaled_up, "absent", {"rl.reward": GROWS}, {"config": {"reward_scale": 1}}),
+    (PL.rewards_scaled_up, "seen", {"rl.reward": GROWS}, {"config": {"reward_per_tick": 250.0}}),
+    (PL.rewards_scaled_up, "absent", {"rl.reward": GROWS}, {"config": {"healthy_reward": 1.0}}),
+    (PL.rewards_scaled_up, "cannot tell", {"rl.reward": GROWS}, {}),
     (P.reward_fell, "seen", {"rl.reward": np.where(T < 60, GROWS, -3)}, {}),
     (P.reward_fell, "absent", {"rl.reward": GROWS}, {}),
     (P.reward_fell, "seen", {"rl.reward": np.where(T < 60, T % 5 > 0, 0)}, {}),  # hits that are all lost
