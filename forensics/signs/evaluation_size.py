@@ -17,8 +17,8 @@ from parsers.tables import Run
 SUBJECT = "held_out"  # another half of it
 EFFECTS = {"evaluation_size_changed": "acc.eval"}  # a symptom of its own, for which there is no detector
 
-LASTS, TWO = 3, 2  # bound: evaluations on either side, a quarter of a short log; a last one of the whole set is no other evaluation
-QUARTER = 4
+LASTS, TWO = 3, 2  # bound: evaluations on either side, in a short log two; a last one of the whole set is no other evaluation
+QUARTER = 4  # bound: of the evaluations on either side: where there are fewer than twelve, three would be most of them
 SHARE = 0.05  # relative; bound: times of a tenth of a second that are printed with four digits, and their product with a speed
 TIMES = 3.0  # bound: the largest of the other steps; an evaluation that scatters has no such step
 _SETS = {*EVALUATION, "held", "heldout", "knn", "probe"}
