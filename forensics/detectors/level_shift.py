@@ -90,17 +90,17 @@ def detect(run: Run) -> Iterator[Finding]:
     long = len(rows) >= LEAST_VALUES
     every, near = (shifts(_fit(run)), WIDTH // 4) if long else (short_shifts(s.value[rows]), jumps.BEFORE)
     found = [f for f in every if not (np.abs(restarts - f.at) <= near).any()]
-    stay = [_stays(s.value[rows], f) for f in found]
-    wanders = sum(f.size > 0 and not stays for f, stays in zip(found, stay, strict=True)) >= MANY
-    for f, stays in [*zip(found, stay, strict=True)][:MOST]:
-        yield _finding(run, s, rows, f, len(found), stays=stays and not wanders)
+    x = s.value[rows]
+    wanders = sum(f.size > 0 and _lowest(x, f) <= 1 + STAYS * np.expm1(f.size) for f in found) >= MANY
+    for f in found[:MOST]:
+        yield _finding(run, s, rows, f, len(found), stays=_lowest(x, f) > 1 and not wanders)
 
 
-def _stays(x: excursions.Floats, f: Shift) -> bool:
-    """Whether the loss keeps clear of the level before a step: neither at its end nor on the way is it there again."""
-    rest, before = x[f.at :], median(x[max(f.at - LEVELS, 0) : f.at])
+def _lowest(x: excursions.Floats, f: Shift) -> float:
+    """The lowest level of the loss behind a step, its last one among them, over the level before it."""
+    rest = x[f.at :]
     later = medians.rolling_median(rest, WIDTH)[min(WIDTH, len(rest) - 1) :]
-    return median(rest[-LEVELS:]) > before and float(later.min()) > before
+    return min(median(rest[-LEVELS:]), float(later.min())) / median(x[max(f.at - LEVELS, 0) : f.at])
 
 
 def smallest_effect(run: Run) -> str:

@@ -57,3 +57,19 @@ def test_a_step_at_a_restart_belongs_to_resume_break() -> None:
 def test_a_short_log_cannot_tell() -> None:
     with pytest.raises(CannotTell):
         list(level_shift.detect(run_of({"loss.train": noisy(10, 0.01)})))
+
+
+def saw(teeth: int, last: int) -> np.ndarray:
+    """A loss that steps up by a sixth with each part of its data, and comes down again; the last step stays."""
+    tooth = np.linspace(0.16, -0.02, 1500)
+    x = 3 * np.exp(np.r_[np.zeros(1500), np.tile(tooth, teeth), np.full(last, 0.16)])
+    return np.asarray(x * (1 + 0.06 * np.random.default_rng(3).standard_normal(len(x))))
+
+
+@pytest.mark.parametrize(("teeth", "grave"), [(12, 0), (2, 1), (0, 1)])
+def test_steps_that_the_loss_takes_back_are_of_its_data(teeth: int, grave: int) -> None:
+    """One that it had no time to take back is not another kind, unless it is the only one."""
+    found = [f for f in level_shift.detect(run_of({"loss.train": saw(teeth, 600)})) if f.facts.up]
+    assert len(found) == teeth + 1
+    assert [f.severity for f in found].count("warning") == grave
+    assert [f.facts.stays for f in found].count(True) == grave
