@@ -154,9 +154,8 @@ def _of_training(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str,
         if told is not None and told.whole and told.side == "train" and not told.rises:
             found[source, tag] = told
     sets = data()["objective"]["nameless"]
-    found = found or {
-        key: Objective(0, "train", False, True) for key in others if sets.get(words(key[1])) == "train"
-    }  # "train 2.31", "val loss 2.40"
+    # "train 2.31" beside "val loss 2.40"
+    found = found or {key: Objective(0, "train", False, True) for key in others if sets.get(words(key[1])) == "train"}
     if len({tag for _, tag in found}) != 1:
         return {}
     return {key: _as_loss(meanings[key], key[1], o, "", " of the training") for key, o in found.items()}

@@ -52,9 +52,8 @@ class Redraws:
             steps = {place: self._step + self._taken + i for i, (place, _) in enumerate(new, 1)}
             self._taken = counted
             return steps, {waiting[0][0]} if again else set()
-        kept = max(
-            i for i, (_, values) in enumerate(waiting) if i == 0 or values != waiting[i - 1][1]
-        )  # what is drawn again on leaving says nothing new
+        # what is drawn again on leaving says nothing new
+        kept = max(i for i, (_, values) in enumerate(waiting) if i == 0 or values != waiting[i - 1][1])
         return {}, {place for i, (place, _) in enumerate(waiting) if i != kept}
 
 

@@ -167,14 +167,11 @@ def _apart(a: Span, b: Span) -> float:
 
 
 def _by_steps(found: list[Attempt], s: Segment, formats: dict[str, str]) -> Attempt | None:
-    """The attempt with which a segment without a clock shares the folder that a tracker gave its launch, or its steps."""
-    if (
-        (folder := launch(s.source))
-        and (own := [a for a in found if any(launch(x.source) == folder for x in a)])
-        and not _of(own[0], s.source)
-    ):
-        return own[0]
-    open_to = [a for a in found if not any(x.source == s.source or _rivals(x, s, formats) for x in a)]
+    """The attempt with which a segment without a clock shares the launch of a tracker, or its steps."""
+    free = [a for a in found if not _of(a, s.source)]
+    if (own := next((a for a in free if _one_launch(a, s)), None)) is not None:
+        return own
+    open_to = [a for a in free if not any(_rivals(x, s, formats) for x in a)]
     shares = [shared_steps(joined(x.span for x in a), s.span) for a in open_to]
     return open_to[int(np.argmax(shares))] if shares and max(shares) >= SAME_STEPS else None
 
