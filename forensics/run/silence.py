@@ -58,7 +58,7 @@ def silence(run: Run) -> tuple[float, float, str] | None:
         until, what = max(signs, default=(last, ""), key=lambda sign: sign[0])
         if until - last <= DOUBTED:
             latest = stepped[-MOST_ROWS:]
-            return max(until - last, 0.0), _usual(time[latest], columns["step"][latest]), what
+            return max(until - last, 0.0), _usual(time[latest], columns["step"][latest], beating=len(beats) > 0), what
     return None
 
 
@@ -95,10 +95,13 @@ def _begin(run: Run, clock: str, time: Floats) -> float:
     return float(min(said, time.min(initial=np.inf)))
 
 
-def _usual(time: Floats, step: Ints) -> float:
-    """Seconds between two rows as they are logged at the end of the run: those of a step, times the steps between its last rows."""
+def _usual(time: Floats, step: Ints, *, beating: bool) -> float:
+    """Seconds between two rows as they are logged at the end of the run: those of a step, times the steps between its last rows; of a step alone
+    beside a heartbeat, which tells of each that it was made."""
     steps, first = np.unique(step, return_index=True)
     gap, steps = np.diff(time[first]), np.diff(steps)
+    if beating and (gap > 0).any():
+        return float(np.median(gap[gap > 0] / steps[gap > 0]))
     pauses = np.diff(np.unique(time))
     usual = median(pauses) if len(pauses) else 0.0
     return max(usual, float(np.median(gap[gap > 0] / steps[gap > 0]) * np.median(steps[-5:]))) if (gap > 0).any() else usual

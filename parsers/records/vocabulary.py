@@ -23,12 +23,12 @@ STEP = (
     "optimizer_step", "opt_step", "update_step", "global_iter", "global_iteration", "iteration", "iterations", "iter", "iters",
     "iter_num", "train_iter", "num_updates", *_UPDATES,
     "total_timesteps", "time/total_timesteps", "timesteps_total", "num_timesteps", "total_env_steps", "env_steps", "env_step",
-    "num_env_steps_sampled", "timesteps", "training_iteration", "n_iter", "it", "itr", "timestep", *BATCH_NUMBER,
+    "num_env_steps_sampled", "timesteps", "training_iteration", "n_iter", "it", "itr", "timestep", "last_step", *BATCH_NUMBER,
 )  # fmt: skip
 
 # Often something else (a size, a rate): the values must be whole, must grow or stand beside an epoch, and must not be all the same.
 # A single number, as a checkpoint has it, is not believed.
-WEAK_STEP = frozenset({*_UPDATES, "n_iter", "it", "itr", "timestep", *BATCH_NUMBER})
+WEAK_STEP = frozenset({*_UPDATES, "n_iter", "it", "itr", "timestep", "last_step", *BATCH_NUMBER})
 # So called by some who mean the steps so far and by others who mean the plan, which is all the same.
 TOTAL_STEP = frozenset({"total_timesteps", "timesteps_total", "total_env_steps"})
 SURE_STEP = tuple(name for name in STEP if name not in WEAK_STEP)

@@ -139,6 +139,17 @@ def test_heartbeats_that_a_program_logs_itself_are_signs_of_life(tmp_path: Path,
 BEAT = "2026-06-06 09:{m:02d}:{s:02d} [rank1] INFO "
 
 
+@pytest.mark.parametrize(("beats", "hung"), [(23, True), (8, False)])
+def test_heartbeats_in_a_file_of_their_own_that_name_the_last_step(tmp_path: Path, beats: int, hung: bool) -> None:
+    """One in two seconds, in which forty steps were made; the log has a clock of another kind."""
+    begun = 1775116860.0
+    rows = [{"time": begun + 2 * i, "pid": 4242, "last_step": min(40 * i, 437), "cpu_s": 2.0 * min(i, 11)} for i in range(11 + beats)]
+    (tmp_path / "heartbeat.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    steps = (f"[2026-04-02 08:01:{i // 20:02d}] iter={i}/700 loss={3 - i / 400:.3f}\n" for i in range(10, 440, 10))
+    (tmp_path / "train.log").write_text("".join(steps))
+    assert (ending(read(tmp_path)).kind == "hang") == hung
+
+
 @pytest.mark.parametrize(("apart", "hung"), [(0.0, True), (0.25, False)])
 def test_a_loss_that_is_computed_anew_at_the_same_step_is_no_heartbeat(tmp_path: Path, apart: float, hung: bool) -> None:
     rows = [{"ts": 1775116800.0 + i, "step": i, "loss": 2 - i / 100} for i in range(60)]
