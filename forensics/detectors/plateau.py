@@ -18,7 +18,7 @@ How it decides
     run at least; where that noise leaves room for 15 % nothing is said.
 
 Cannot tell
-    With fewer than eight values, or where so few scatter so widely that a fall may hide in them. A run that goes on from a trained model has little left to learn: the step where its log
+    With fewer than eight values, fewer than twenty of the first quarter of the plan, or where so few scatter so widely that a fall may hide in them. A run that goes on from a trained model has little left to learn: the step where its log
     begins tells, or a first loss below that of guessing. A reward that hardly rises after the first tenth of the run, or a score that was
     logged in place of a loss: a trained policy may have nothing left to learn.
 
@@ -40,6 +40,7 @@ from forensics.errors import CannotTell
 from forensics.run.beside_loss import learnt_beside_loss
 from forensics.run.evaluations import evaluations, guessing, shares
 from forensics.run.inputs import RISING, finite_objective, surviving
+from forensics.run.plan import planned_steps
 from forensics.run.robust import error_of_median, median, noise_by_steps
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.run.trained_before import from_scratch, is_trained
@@ -54,6 +55,7 @@ RISES = 0.05  # unit: above the first level; a loss that rises by more is what d
 STILL = 0.03  # after the first tenth; measured: no healthy run of 130 stands as still at over half of its first loss
 TENTHS = 10  # unit: tenths of a run
 LONG = 20  # bound: values whose first tenth is two at least
+BEGUN = 0.25  # bound: of the plan; with so few values from so little of it a run has hardly begun
 ROOM = 0.15  # measured: with two standard errors of the fall; less than what healthy runs show at the least (18 %)
 NEAR_CHANCE = 0.05  # of ln(classes); not critical: decides what is told, no finding (docs/thresholds.md)
 EVALUATIONS, STANDS = 4, 0.01  # statistical: four in a row without a rise, once in 24 by chance; unit: 1 % is the third digit of a loss
@@ -121,6 +123,9 @@ def _told(run: Run, s: Series, rows: tuple[int, int], facts: StoodStill, title: 
 def _never_learned(run: Run) -> Iterator[Finding]:
     s, rows = finite_objective(run, LEAST_VALUES)
     x = s.value[rows]
+    planned, reached = planned_steps(run), int(s.step[rows[-1]])
+    if planned and len(x) < LONG and reached < BEGUN * planned:
+        raise CannotTell(f"only {len(x)} values of the first {reached / planned:.0%} of the planned steps were logged")
     first, last, best = _levels(x)
     if s.rises:
         early = median(x[: _tenth(x)])

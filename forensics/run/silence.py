@@ -19,6 +19,7 @@ _SIGNS = ("signal", "scheduler", "exit", "hang", "nccl", "warning", "console", "
 SILENCE_SECONDS, SILENCE_TIMES = 120.0, 50.0
 BEATS = 5  # bound: rows of one metric at the last step; five of a heartbeat are no evaluation, which gives one of each
 BEATING_SECONDS = 30.0  # unit: half a minute, the usual distance of two heartbeats; the fifty usual steps have to be over, too
+EVEN = 0.8, 1.25  # bound: of the time between two beats; a busy process is late by a part of it
 _BEATS = ("alive", "heartbeat")
 NEAREST_ZONE, HALF_HOUR = 3600.0, 1800.0  # seconds from UTC, and between zones but three (tz database)
 SOON = 300.0  # in which a job that ends says so
@@ -58,7 +59,7 @@ def silence(run: Run) -> tuple[float, float, str] | None:
         until, what = max(signs, default=(last, ""), key=lambda sign: sign[0])
         if until - last <= DOUBTED:
             latest = stepped[-MOST_ROWS:]
-            return max(until - last, 0.0), _usual(time[latest], columns["step"][latest], beating=len(beats) > 0), what
+            return max(until - last, 0.0), _usual(time[latest], columns["step"][latest], beating=_even(columns, stepped, beats)), what
     return None
 
 
@@ -70,6 +71,20 @@ def _beats(columns: dict[str, Any], stepped: Ints) -> Ints:
     rows = top[kinds == found[often.argmax()]]
     anew = columns["names"][columns["name"][rows[0]]].startswith("loss.") and len(np.unique(columns["value"][rows])) > 1
     return rows if often.max() >= BEATS and not anew else top[:0]
+
+
+def _even(columns: dict[str, Any], stepped: Ints, beats: Ints) -> bool:
+    """Whether the rows at the last step come as fast as their like did before it, by a clock and not by what is done there, and at no step before as many
+    of them: a count may be rounded (``16.3kit``)."""
+    if not len(beats):
+        return False
+    same = (columns["tag"][stepped] == columns["tag"][beats[0]]) & (columns["source"][stepped] == columns["source"][beats[0]])
+    others = np.setdiff1d(stepped[same], beats)
+    before = np.diff(np.sort(columns["time"][others]))
+    usual = median(before) if len(before) >= BEATS else 0.0
+    if usual <= 0 or len(beats) < BEATS * np.unique(columns["step"][others], return_counts=True)[1].max():
+        return False
+    return EVEN[0] <= median(np.diff(np.sort(columns["time"][beats]))) / usual <= EVEN[1]
 
 
 def _watched(run: Run, columns: dict[str, Any]) -> NDArray[np.bool_]:

@@ -136,6 +136,14 @@ def test_heartbeats_that_a_program_logs_itself_are_signs_of_life(tmp_path: Path,
     assert (ending(forensics.read(str(tmp_path))).kind == "hang") == hung
 
 
+def test_a_rounded_count_that_is_drawn_now_and_then_is_no_heartbeat(tmp_path: Path) -> None:
+    """Ten of each hundred steps, and fourteen of the last."""
+    begun = 1775116860.0
+    rows = [{"time": begun + 10 * i, "step": 100 * min(i // 10, 6), "rate": 0.94} for i in range(74)]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    assert ending(read(tmp_path)).kind != "hang"
+
+
 BEAT = "2026-06-06 09:{m:02d}:{s:02d} [rank1] INFO "
 
 

@@ -378,3 +378,12 @@ def test_a_first_loss_that_no_update_has_touched_is_the_initial_one() -> None:
     climbs = np.r_[2.4, 7e8, 4e15, 6e8, FALLS]
     assert not found(initial_loss, run_of({"loss.train": climbs, "acc.train": np.full(len(climbs), 0.1)}))
     assert found(initial_loss, run_of({"loss.train": climbs[1:], "acc.train": np.full(len(climbs) - 1, 0.1)}))
+
+
+@pytest.mark.parametrize(("values", "planned", "says"), [(13, 100, False), (13, 20, True), (40, 1000, True)])
+def test_so_few_values_of_so_little_of_the_plan_tell_no_plateau(values: int, planned: int, says: bool) -> None:
+    run = run_of({"loss.train": np.linspace(5.06, 4.95, values) * noise(values, 0.003, 1)}, config={"max_steps": planned})
+    try:
+        assert bool(list(plateau.detect(run))) == says
+    except CannotTell as e:
+        assert not says and f"only {values} values" in str(e)
