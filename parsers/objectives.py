@@ -31,6 +31,7 @@ _CUT_OFF = lazy_re(r"(?: at)?(?: \d+(?:\.\d+)?){0,3}(?: [bmp])?$")
 _OF_RETURNS = {"ic", "rank ic"}  # the information coefficient
 _ANYTHING = {"total", "cost", "hinge", "focal", "triplet"}  # in a group of tags also a total of time, a term of a loss
 _CRITERION = {"loss", "loss fn", "loss function", "loss type", "criterion"}  # settings
+_CROSS_ENTROPIES = {"logloss", "multi logloss", "binary logloss", "mlogloss"}
 _KINDS = ("whole_falls", "whole_rises", "error_falls", "score_rises")  # best first
 
 
@@ -162,13 +163,15 @@ def _of_training(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str,
 
 
 def _of_criterion(meanings: Mapping[tuple[str, str], Meaning], criteria: Collection[str]) -> dict[tuple[str, str], Meaning]:
-    """The error of held-out data that config names as the loss, beside a loss that only the training has: "eval mse" beside "loss"."""
-    cores = {told.core for value in criteria if (told := objective(value)) is not None and not told.rises}
+    """The error of held-out data that config names as the loss, or one that is nothing else, beside a loss that only the training has: "eval mse" beside
+    "loss", "val logloss"."""
+    cores = {told.core for value in criteria if (told := objective(value)) is not None and not told.rises} | _CROSS_ENTROPIES
     logged = {key: o for key, m in meanings.items() if m.name.startswith("other/") and (o := objective(key[1], key[0].rpartition("/")[0]))}
     found = {key: o for key, o in logged.items() if o.side == "eval" and o.core in cores}
-    if len({tag for _, tag in found}) != 1:
+    if len({words(tag).replace("/", " ") for _, tag in found}) != 1:  # "val/logloss" on a tracker, "val logloss" in its console
         return {}
-    return {key: _as_loss(meanings[key], key[1], o, ", which config says it is", " of held-out data") for key, o in found.items()}
+    of_config = {key: ", which config says it is" * (o.core not in _CROSS_ENTROPIES) for key, o in found.items()}
+    return {key: _as_loss(meanings[key], key[1], o, of_config[key], " of held-out data") for key, o in found.items()}
 
 
 def _of_something(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, str], Objective]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -242,3 +243,14 @@ def test_a_set_without_a_metric_is_of_the_loss_that_its_evaluation_names(tmp_pat
     (tmp_path / "train.log").write_text(rows)
     s = series(parsers.read(tmp_path), "loss.train")
     assert s is not None and s.tag == "train"
+
+
+@pytest.mark.parametrize(
+    ("tags", "judged"), [(["val/logloss"], "val/logloss"), (["val/logloss", "test/logloss"], None), (["val/mse"], None)]
+)
+def test_a_cross_entropy_by_name_is_the_loss_of_an_evaluation(tmp_path: Path, tags: list[str], judged: str | None) -> None:
+    """Beside a loss that only the training has; of two sets, or of an error that config does not name, nobody says which."""
+    lines = [{"step": i, "train/loss": 0.7 - i / 100} | (dict.fromkeys(tags, 0.71 - i / 100) if i % 5 == 0 else {}) for i in range(40)]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
+    s = series(parsers.read(tmp_path), "loss.eval")
+    assert (s.tag if s is not None else None) == judged

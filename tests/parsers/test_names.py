@@ -58,7 +58,7 @@ KNOWN = {
     "grad.norm_layer": ["grad_norm/wte", "gnorm local", "gnorm_blocks.0", "gradients/net.14", "grad_2.0_norm/layer.weight",
                         "l2_norm/grad/model.layers.0.weight", "model.layers.3.grad_norm", "gradient_norms/layers.0"],
     "grad.zeros": ["num-zeros", "num_zeros_in_grad"],
-    "act.zeros": ["zero_frac", "layer3/zero_fraction", "frac_zero", "frac_zero_relu", "fraction_of_zeros", "zero_activations", "zero_frac_0", "zeros_share_layer_2"],
+    "act.zeros": ["zero/0", "zeros/layer_2", "zero_frac", "layer3/zero_fraction", "frac_zero", "frac_zero_relu", "fraction_of_zeros", "zero_activations", "zero_frac_0", "zeros_share_layer_2"],
     "act.active": ["code_active", "frac_active", "alive_frac", "active_fraction", "act/frac_active_h0", "units_alive", "share_of_active_units"],
     "pred.std": ["pred_std", "val/prediction_std", "std_pred", "y_pred_std", "output_std"],
     "param.norm": ["params-norm", "pnorm", "w_norm", "param_norm", "train/weight_norm", "learning/param_norm",
