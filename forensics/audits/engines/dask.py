@@ -7,9 +7,11 @@ import importlib
 import logging
 import os
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,6 +19,8 @@ from forensics.audits.engines.cluster import Cluster, lost
 from forensics.audits.engines.probe import Answer, Probe
 from forensics.audits.engines.work import Task, failure
 from forensics.errors import ForensicsError
+
+MISSED = 20.0  # seconds; bound: a worker that is started again is back in a few, on a busy machine in ten
 
 
 @contextmanager
@@ -29,22 +33,45 @@ def opened(jobs: int | None, width: int) -> Iterator[Cluster]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(_in_silence())
         try:
-            client, ours = distributed.default_client(), False
+            client, ours = distributed.default_client(), None
         except ValueError:
             client, ours = _client(distributed, width, stack)
-        yield _cluster(client, None if ours else jobs)
+        yield _cluster(client, jobs, _as_it_is) if ours is None else _cluster(client, None, partial(_refill, ours, width, _Since()))
 
 
-def _client(distributed: Any, width: int, stack: contextlib.ExitStack) -> tuple[Any, bool]:
-    """A client, and whether its cluster is one of ours."""
+@dataclass
+class _Since:
+    """When a worker of ours was missed first."""
+
+    moment: float | None = None
+
+
+def _as_it_is(present: int) -> None:
+    """A cluster of others."""
+
+
+def _refill(here: Any, width: int, missed: _Since, present: int) -> None:
+    """Starts workers in the place of those that stay away: a nanny whose worker dies while it starts does not start it again."""
+    now = time.monotonic()
+    if present >= width:
+        missed.moment = None
+    elif missed.moment is None:
+        missed.moment = now
+    elif now - missed.moment > MISSED:
+        here.scale(len(here.worker_spec) + width - present)
+        missed.moment = None
+
+
+def _client(distributed: Any, width: int, stack: contextlib.ExitStack) -> tuple[Any, Any]:
+    """A client, and its cluster where that is one of ours."""
     address = os.environ.get("DASK_SCHEDULER_ADDRESS")
     try:
         if address:
-            return stack.enter_context(distributed.Client(address)), False
+            return stack.enter_context(distributed.Client(address)), None
         quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
         once = {"allowed_failures": 0}  # work.py tries again what was in hand when a worker died
         here = distributed.LocalCluster(n_workers=width, threads_per_worker=1, processes=True, scheduler_kwargs=once, **quiet)
-        return stack.enter_context(distributed.Client(stack.enter_context(here))), True
+        return stack.enter_context(distributed.Client(stack.enter_context(here))), here
     except OSError as e:
         raise ForensicsError(f"cannot reach the Dask scheduler: {e}", "DASK_SCHEDULER_ADDRESS names it.") from e
 
@@ -64,13 +91,14 @@ def _in_silence() -> Iterator[None]:
             log.setLevel(level)
 
 
-def _cluster(client: Any, jobs: int | None) -> Cluster:
+def _cluster(client: Any, jobs: int | None, refill: Callable[[int], None]) -> Cluster:
     name = f"the Dask cluster at {client.scheduler.address}"
     bound: dict[Any, frozenset[str]] = {}  # futures that only some workers may take
     stranded: set[Any] = set()  # of these, those that lost the last one
 
     def workers() -> dict[str, int]:
         present: dict[str, int] = client.nthreads()
+        refill(len(present))
         for future, allowed in list(bound.items()):
             if not allowed & present.keys():
                 stranded.add(future)
