@@ -113,7 +113,7 @@ def detect(run: Run) -> Iterator[Finding]:
     begin = int(s.step[rows[0]])
     facts = Facts(first, chance, end, settings.number(run, "init_std"))
     shown = evidence.window(s, begin, end, title="the first steps", where=s.place(run, rows[0]), margin=0.5)
-    summed = any(_SUM.match(str(found.value)) for found in settings.named(run, "reduction loss_reduction"))
+    summed = any(_SUM.search(str(found.value)) for found in settings.named(run, "reduction loss_reduction"))
     severity = "warning" if not summed and (chance or is_mean(run, s) or _begins_large(run) or _rate_far_too_high(run)) else "info"
     yield evidence.found(facts, title, (begin, end), severity, shown, times=(s.clock(rows[0]), None))
 

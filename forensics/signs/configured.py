@@ -90,9 +90,6 @@ def qk_norm_on(s: Symptoms) -> Sign:
 
 def inputs_left_raw(s: Symptoms) -> Sign:
     """The config turns the scaling of the inputs off (LeCun et al., Efficient BackProp: mean 0, and one variance for all inputs)."""
-    told = settings.setting(s.run, "inputs_scaled")
-    if told is not None and isinstance(told.value, (int, float)) and not isinstance(told.value, bool):
-        return cannot_tell(f"{told.key} is a number, which may scale anything.")
     return _switch(s.run, "inputs_scaled", "the scaling of the inputs", on=False)
 
 

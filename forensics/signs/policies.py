@@ -122,9 +122,8 @@ def value_loss_exploded(s: Symptoms) -> Sign:
     if first <= 0:
         return cannot_tell("the value loss is not positive.")
     text, reward = f"The value loss goes from {first:.3g} to {last:.3g}.", series(s.run, "rl.reward")
-    scales = (
-        abs(settings.as_number(t.value) or 1.0) for t in settings.named(s.run, REWARD_SCALE)
-    )  # returns are mostly logged as they were paid
+    # returns are mostly logged as the environment pays them
+    scales = [abs(settings.as_number(t.value) or 1.0) for t in settings.named(s.run, REWARD_SCALE)]
     largest = max([1.0, *scales]) * float(np.abs(reward.value[reward.usable]).max(initial=0.0)) if reward is not None else 0.0
     if (lost := _values_get_lost(s, value, last / first)) is not None:
         return seen(f"{text[:-1]}, {lost}.", ratio=last / first)

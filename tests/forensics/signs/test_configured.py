@@ -28,7 +28,7 @@ CASES = [
     ("qk_norm_off", {"qk_norm": False}, {"qk_norm": True}, {}),
     ("qk_norm_on", {"qk_layernorm": True}, {"qk_norm": "none"}, {}),
     ("inputs_left_raw", {"standardize": False}, {"normalize_inputs": True}, {}),
-    ("inputs_left_raw", {"scale": "none"}, {"scale": "[-1,1]"}, {"scale": 0}),
+    ("inputs_left_raw", {"scale_features": False}, {"scale_data": True}, {"scale": None}),
     ("init_std_large", {"init_std": 0.5, "n_embd": 64}, {"initializer_range": 0.02, "n_embd": 64}, {"init_std": 0.5}),
     ("init_std_large", {"init_std": 0.2, "n_embd": 64}, {"init_std": 0.1, "n_embd": 64}, {"init_scale": 1.0, "n_embd": 64}),
     ("weight_decay_strong", ADAMW | {"weight_decay": 30.0}, ADAMW | {"weight_decay": 0.05}, {"optimizer": "adam", "lr": 0.01, "weight_decay": 0.1}),
