@@ -38,9 +38,9 @@ class Scale:
 
 def value(v: Any) -> float:
     """A number of the case, where NaN and infinities are strings; NaN for anything else."""
-    if isinstance(v, str):
-        return {"Infinity": math.inf, "-Infinity": -math.inf}.get(v, math.nan)
-    return float(v) if isinstance(v, (int, float)) and not isinstance(v, bool) and abs(v) < 1e308 else math.nan
+    if type(v) in (float, int):  # a page has some ten thousand
+        return float(v) if abs(v) < 1e308 else math.nan
+    return {"Infinity": math.inf, "-Infinity": -math.inf}.get(v, math.nan) if isinstance(v, str) else math.nan
 
 
 def whole(v: Any) -> int:
@@ -51,7 +51,7 @@ def whole(v: Any) -> int:
 def points(raw: Any) -> list[Point]:
     """[[step, value], ...] of the case; what is no pair with a step is left out."""
     pairs = [p for p in raw or [] if isinstance(p, (list, tuple)) and len(p) == 2]
-    return [(value(s), value(v)) for s, v in pairs if math.isfinite(value(s))]
+    return [(step, value(v)) for s, v in pairs if math.isfinite(step := value(s))]
 
 
 def scale(values: Iterable[float], log: bool) -> Scale:

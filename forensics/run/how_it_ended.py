@@ -67,6 +67,7 @@ class Ending:
         return STATUS[self.kind]
 
 
+@once
 def ending(run: Run) -> Ending:
     """How the last attempt of a run ended."""
     told = _died(run, len(run.attempts) - 1)
@@ -101,7 +102,6 @@ def _died(run: Run, attempt: int) -> Ending | None:
     return None
 
 
-@once
 def _alive(run: Run) -> Ending:
     """How the last attempt ended where no fatal line tells it: finished, failed by a code or a word alone, silent, running, cut."""
     step, last, planned = (

@@ -9,6 +9,7 @@ import bottleneck
 import numpy as np
 
 MOST_DIGITS = 8  # bound: behind the point; float32 has seven in all, so that what was not rounded has more
+WHOLE, WHOLE_SHARE = 1e-6, 1e-9  # bound: what is further from a whole number was not rounded; a share of it, for the errors of large floats
 WALKED = 5  # bound: values one digit apart; a schedule in even stairs has fewer
 ROUNDED = 10  # unit: last digits; what is smaller and varies by a twentieth is printed as one number
 SIGMA = 1.4826
@@ -38,11 +39,13 @@ def error_of_median(noise: float, values: int) -> float:
 def last_digit(x: Any) -> float:
     """The unit of the last digit that the values were printed with: 1e-4 for 2.3456 and 0.0002; 0 where they have all their digits."""
     x = x[np.isfinite(x)]
-    for digits in range(MOST_DIGITS + 1):
-        scaled = x * 10.0**digits
-        if np.allclose(scaled, np.round(scaled), rtol=1e-9, atol=1e-6):
-            return float(10.0**-digits)
-    return 0.0
+    first = x[:WALKED]  # enough to rule most numbers of digits out
+    return next((10.0**-digits for digits in range(MOST_DIGITS + 1) if _whole(first * 10.0**digits) and _whole(x * 10.0**digits)), 0.0)
+
+
+def _whole(x: Any) -> bool:
+    near = np.round(x)
+    return bool((np.abs(x - near) <= WHOLE + WHOLE_SHARE * np.abs(near)).all())
 
 
 def walked_digit(x: Any) -> float:

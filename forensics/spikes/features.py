@@ -9,9 +9,9 @@ is rarely as one-sided as a spike), and the level itself.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +25,16 @@ SETTLED = 5  # values after the end that still belong to the event; not critical
 NAMES = ("sigmas", "height", "spread", "upper", "lower", "crowd", "rank", "duration", "rise", "depth", "back", "early", "descent")
 
 
+Extents = tuple[Ints, Ints, Floats, NDArray[np.bool_]]
+
+
 def features(y: Floats, found: Sequence[Excursion], chosen: Sequence[int] | None = None) -> Floats:
     """One row of NAMES for each chosen excursion of a scaled series (for each one, where none are chosen)."""
     chosen = range(len(found)) if chosen is None else chosen
     if not len(chosen):
         return np.empty((0, len(NAMES)))
     around = surroundings(y, found)
-    return np.array([_row(found[i], around) for i in chosen])
+    return _rows([found[i] for i in chosen], around, _tiled(around.each, len(chosen)))
 
 
 def smoothness(y: Floats, e: Excursion) -> float:
@@ -43,78 +46,91 @@ def smoothness(y: Floats, e: Excursion) -> float:
 
 def supposed(around: Around, others: Sequence[Excursion]) -> Floats:
     """One row of NAMES for each of `others`, as if it alone stood in the place of the last excursion."""
-    own = {k: getattr(around, k).copy() for k in ("starts", "stops", "heights", "plain")}
-    there = replace(around, **own)
-    rows = []
-    for e in others:
-        for k, value in zip(own, (e.start, _stop(e, len(around.level)), e.height, e.sigmas >= CROWD_SIGMA), strict=True):
-            own[k][-1] = value
-        rows.append(_row(e, there))
-    return np.array(rows)
+    each = _tiled(around.each, len(others))
+    for k, e in enumerate(others):
+        for x, value in zip(each, _extent(e, len(around.level)), strict=True):
+            x[k, -1] = value
+    return _rows(others, around, each)
 
 
 def surroundings(y: Floats, found: Sequence[Excursion]) -> Around:
     level = before(rolling_median(y, LEVEL))
-    each = [(e.start, _stop(e, len(y)), e.height, e.sigmas >= CROWD_SIGMA) for e in found]
-    starts, stops, heights, plain = map(np.array, zip(*each, strict=True))
-    return Around(level, y - level, y - centred_median(y, LEVEL), starts, stops, heights, plain)
+    starts, stops, heights, plain = map(np.array, zip(*(_extent(e, len(y)) for e in found), strict=True))
+    return Around(level, y - level, y - centred_median(y, LEVEL), (starts, stops, heights, plain))
 
 
 @dataclass(frozen=True)
 class Around:
-    """What the excursions of a series are compared with; from `starts` to `plain` one entry an excursion."""
+    """What the excursions of a series are compared with."""
 
     level: Floats
     departure: Floats
     residual: Floats
-    starts: Ints
-    stops: Ints
-    heights: Floats
-    plain: NDArray[np.bool_]  # so large that each is an event
+    each: Extents
+    """Of each excursion: first value, the value behind its last, height, whether it is so large that it is an event by itself."""
     yardsticks: dict[tuple[int, int], dict[tuple[tuple[int, int], ...], tuple[float, float, float]]] = field(default_factory=dict)
     """By stretch and by what is left out of it: a spike that is supposed in one place at many heights is measured against the same."""
+
+
+def _tiled(each: Extents, rows: int) -> Extents:
+    starts, stops, heights, plain = each
+    return np.tile(starts, (rows, 1)), np.tile(stops, (rows, 1)), np.tile(heights, (rows, 1)), np.tile(plain, (rows, 1))
+
+
+def _extent(e: Excursion, n: int) -> tuple[int, int, float, bool]:
+    return e.start, _stop(e, n), e.height, e.sigmas >= CROWD_SIGMA
 
 
 def _stop(e: Excursion, n: int) -> int:
     return min(e.end if e.end is not None else n, n)
 
 
-def _row(e: Excursion, around: Around) -> list[float]:
-    starts, stops, heights = around.starts, around.stops, around.heights
+def _rows(own: Sequence[Excursion], around: Around, each: Extents) -> Floats:
+    """A row for each of `own`; `each` has a row for each of them, and a column for each excursion of the series."""
+    starts, stops, heights, plain = each
     n = len(around.departure)
-    stop = _stop(e, n)
-    lo, hi = max(0, e.start - AROUND), min(n, min(stop, e.peak + AROUND) + AROUND)
-    near = (stops > lo) & (starts < hi)
-    larger = np.flatnonzero(near & ((heights > 1.2 * e.height) | around.plain) & (starts != e.start)).tolist()
+    start, peak, stop = np.array([(e.start, e.peak, _stop(e, n)) for e in own]).T[..., None]
+    height, level, noise, sigmas = np.array([(e.height, e.level, e.sigma, e.sigmas) for e in own]).T
+    lo, hi = np.maximum(start - AROUND, 0), np.minimum(np.minimum(stop, peak + AROUND) + AROUND, n)
+    near, higher = (stops > lo) & (starts < hi), height[:, None]
     # a larger event close by is no yardstick, the one below it is
-    beside = tuple((int(starts[i]), int(stops[i])) for i in larger if starts[i] > e.start or stops[i] <= e.start)
-    of_place = around.yardsticks.setdefault((lo, hi), {})
-    if (left_out := ((e.start, min(stop, hi)), *beside)) not in of_place:
-        of_place[left_out] = _yardsticks(around, lo, hi, left_out)
-    spread, upper, lower = of_place[left_out]
-    alike = near & (heights >= 0.5 * e.height) & (np.abs(starts - e.start) <= AROUND)
-    crowd = (int(alike.sum()) - 1) / max((hi - lo) / 50, 1.0)
-    rank = float((heights[near] > e.height).sum())
-
-    return [
-        _log(e.sigmas),
-        _log(e.height),
-        _log(e.height / max(spread, e.sigma * 0.3, 1e-9)),
-        _log(e.height / max(upper, 1e-9)),
-        _log(e.height / max(lower, 1e-9)),
-        math.log1p(crowd),
-        math.log1p(rank),
-        _log(float(stop - e.start)),
-        _log(1.0 + e.peak - e.start),
-        float(min(e.depth, 1)),
-        float(e.end is not None),
-        _log(60.0 / (e.start + 1)) if e.start < 60 else 0.0,
-        math.log1p(min(max(float(around.level[max(e.start - LEVEL, 0)]) - e.level, 0.0) / e.height, 10.0)),
+    beside = near & ((heights > 1.2 * higher) | plain) & (starts != start) & ((starts > start) | (stops <= start))
+    alike = (near & (heights >= 0.5 * higher) & (np.abs(starts - start) <= AROUND)).sum(axis=1)
+    start, peak, stop, lo, hi = (x[:, 0] for x in (start, peak, stop, lo, hi))
+    own_places = zip(lo.tolist(), hi.tolist(), start.tolist(), np.minimum(stop, hi).tolist(), strict=True)
+    others = [
+        tuple(zip(a[at].tolist(), b[at].tolist(), strict=True)) if at.any() else () for a, b, at in zip(starts, stops, beside, strict=True)
     ]
+    of_places = [_yardsticks(around, a, b, ((c, d), *left)) for (a, b, c, d), left in zip(own_places, others, strict=True)]
+    spread, upper, lower = np.array(of_places).T
+    return np.column_stack(
+        [
+            _log(sigmas),
+            _log(height),
+            _log(height / np.maximum(spread, np.maximum(noise * 0.3, 1e-9))),
+            _log(height / np.maximum(upper, 1e-9)),
+            _log(height / np.maximum(lower, 1e-9)),
+            np.log1p((alike - 1) / np.maximum((hi - lo) / 50, 1.0)),
+            np.log1p((near & (heights > higher)).sum(axis=1)),
+            _log(stop - start),
+            _log(1.0 + peak - start),
+            np.array([float(min(e.depth, 1)) for e in own]),
+            np.array([float(e.end is not None) for e in own]),
+            np.where(start < 60, _log(60.0 / (start + 1)), 0.0),
+            np.log1p(np.clip((around.level[np.maximum(start - LEVEL, 0)] - level) / height, 0.0, 10.0)),
+        ]
+    )
 
 
-def _yardsticks(around: Around, lo: int, hi: int, left_out: Sequence[tuple[int, int]]) -> tuple[float, float, float]:
+def _yardsticks(around: Around, lo: int, hi: int, left_out: tuple[tuple[int, int], ...]) -> tuple[float, float, float]:
     """Spread, upper and lower tail of the values from `lo` to `hi` without these events and what settles behind them."""
+    of_place = around.yardsticks.setdefault((lo, hi), {})
+    if left_out not in of_place:
+        of_place[left_out] = _measured(around, lo, hi, left_out)
+    return of_place[left_out]
+
+
+def _measured(around: Around, lo: int, hi: int, left_out: Sequence[tuple[int, int]]) -> tuple[float, float, float]:
     ours = np.ones(hi - lo, bool)
     for start, stop in left_out:
         ours[max(start - lo, 0) : max(stop + SETTLED - lo, 0)] = False
@@ -129,5 +145,5 @@ def _yardsticks(around: Around, lo: int, hi: int, left_out: Sequence[tuple[int, 
     return spread, max(float(d[-tail]), float(r[-tail])), -float(r[tail - 1])
 
 
-def _log(x: float) -> float:
-    return math.log(min(max(x, 1e-3), 1e4))
+def _log(x: NDArray[Any]) -> Floats:
+    return np.asarray(np.log(np.clip(x, 1e-3, 1e4)))
