@@ -124,9 +124,18 @@ def _jump(y: np.ndarray, *, hits: bool) -> int | None:
     lasting = len(after) >= LASTS and abs(np.median(after) - np.median(before)) >= HALF * abs(change[i])
     return (
         i
-        if lasting and i > 0 and abs(change[i]) >= max(TIMES * _usual(-change if hits else change, i, worse=(change[i] < 0) == hits), SHARE)
+        if lasting
+        and i > 0
+        and not _was_there(np.sign(change[i]) * y[: i + 1], *(float(np.sign(change[i]) * np.median(x)) for x in (before, after)))
+        and abs(change[i]) >= max(TIMES * _usual(-change if hits else change, i, worse=(change[i] < 0) == hits), SHARE)
         else None
     )
+
+
+def _was_there(y: np.ndarray, level: float, other: float) -> bool:
+    """Whether values that had come to the level were out at the other one before, and came back: the tail of their scatter goes that far."""
+    there = np.flatnonzero(y <= level)
+    return bool(len(there)) and bool((y[there[0] :] >= other).any())
 
 
 def _learns(y: np.ndarray, i: int, better: float) -> bool:

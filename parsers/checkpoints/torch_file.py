@@ -29,6 +29,13 @@ _MAGIC = 0x1950A86A20F9469CFC6C
 
 def read(path: Path) -> Contents:
     """Raises Unreadable where nothing can be read, OSError where the file cannot be opened."""
+    found, root = load(path)
+    gather(found, root, path.stem if isinstance(root, (View, Storage, Array)) else "")
+    return found
+
+
+def load(path: Path) -> tuple[Contents, Any]:
+    """What is known of a file so far, and its value, with Views for its tensors. Raises as ``read`` does."""
     file = File(path)
     found = Contents(path, "torch", files=[path], bytes=file.size)
     if not file.size:
@@ -39,9 +46,7 @@ def read(path: Path) -> Contents:
             found.gap(why)
             found.complete = False if "MB" not in why else None
         file = Memory(path, content)
-    root = _read(found, file)
-    gather(found, root, path.stem if isinstance(root, (View, Storage, Array)) else "")
-    return found
+    return found, _read(found, file)
 
 
 def _read(found: Contents, file: File, depth: int = 0) -> Any:

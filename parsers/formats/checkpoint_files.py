@@ -28,7 +28,7 @@ _STEP = lazy_re(  # "batch256" is a size, "4bit-128g" no iteration
 )
 _STEP_TF = lazy_re(r"\.ckpt-(\d+)")
 _CHECKPOINT_WORD = lazy_re(
-    r"(?i)checkpoint|ckpt|weights|model|optim|scheduler|scaler|rng|random_states|sampler|ema|state|best|last|latest|adapter|(^|/)(it|ep|epoch|step)_?\d+"
+    r"(?i)checkpoint|ckpt|weights|model|optim|scheduler|scaler|rng|random_states|sampler|ema|state|best|last|latest|adapter|training_args|(^|/)(it|ep|epoch|step)_?\d+"
 )
 _KINDS = [
     ("optimizer", r"optim(?!al).*|.*zero_pp_rank.*"),
@@ -69,7 +69,20 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
              complete=complete, time=info.st_mtime, at=0)  # fmt: skip
     if why:
         yield Gap(f"byte {info.st_size}", why, None)
+    elif kind_of(path.name) == "arguments":
+        yield from _arguments(path, rows)
     yield from rows.flush()
+
+
+def _arguments(path: Path, rows: Rows) -> Iterator[Gap]:
+    from parsers.checkpoints import arguments  # what reads torch files is imported where one has settings
+    from parsers.checkpoints.unreadable import Unreadable
+
+    try:
+        for name, value in arguments.settings(path):
+            rows.config(name, value, at=0)
+    except Unreadable as e:
+        yield Gap("byte 0", f"its settings could not be read: {e}", None)
 
 
 def step_of(path: Path) -> int | None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from test_checkpoints_torch import agree, flat, whole
 
-from parsers import checkpoints
+from parsers import checkpoints, read
 
 torch = pytest.importorskip("torch")
 
@@ -69,6 +69,28 @@ def test_a_folder_of_the_trainer(trainer: tuple[Path, Any]) -> None:
             np.testing.assert_array_equal(whole(ours[name]), value.numpy(), err_msg=name)
     assert found.values["scheduler.pt:last_epoch"] == 4
     assert sum(t.role == "exp_avg_sq" for t in found.tensors) == len(list(model.parameters()))
+
+
+def test_the_arguments_of_a_trainer_are_settings(trainer: tuple[Path, Any]) -> None:
+    run = read(trainer[0].parent)
+    config = {r["key"]: (r["value"], r["source"]) for r in run.tables["config"].to_pylist()}
+    source = "checkpoint-4/training_args.bin"
+    for key, value in {
+        "learning_rate": "5e-05",
+        "per_device_train_batch_size": "4",
+        "max_steps": "4",
+        "lr_scheduler_type": '"linear"',
+    }.items():
+        assert config[key] == (value, source)
+    ours = {key for key, (_, where) in config.items() if where == source}
+    assert not {"output_dir", "hub_token"} & ours and not any(key.startswith("_") for key in ours)
+    assert [c["kind"] for c in run.tables["checkpoints"].to_pylist() if c["path"] == source] == ["arguments"]
+
+
+def test_what_holds_no_arguments_is_said(tmp_path: Path) -> None:
+    torch.save({"learning_rate": 1.0}, tmp_path / "training_args.bin")
+    run = read(tmp_path)
+    assert not run.tables["config"].num_rows and [g.what for g in run.gaps] == ["its settings could not be read: no arguments of a trainer"]
 
 
 def test_sharded_models_of_transformers(trainer: tuple[Path, Any], tmp_path: Path) -> None:
