@@ -89,7 +89,13 @@ def _unwritten(run: Run, failed: list[Event]) -> Finding:
     facts = Facts(place, unwritten=len(failed))
     title = f"A checkpoint could not be written: {words}"
     return evidence.found(
-        facts, title, (step, step), "warning" if fatal else "info", shown, key=f"unwritten-{step}", times=(e["time"], None)
+        facts,
+        title,
+        (step, step),
+        "warning" if fatal and failed_saves.for_want_of_room(e) else "info",
+        shown,
+        key=f"unwritten-{step}",
+        times=(e["time"], None),
     )
 
 

@@ -12,7 +12,7 @@ How it decides
     keeps at least 40 % of that to the end (``forensics.spikes.trend``). The step it names is the first after the loss last
     stood near its best, or where the rise began. A loss that stands a quarter above its first level for a tenth of the run and
     then comes back was divergence, too, until something (usually the falling rate) caught it: a warning. And it fires at once where no value
-    comes below twice the very first one again, which no update had touched.
+    comes below twice the very first one again, which no update had touched; or where the loss ends a thousand times as far below zero as it began above.
     Where the evaluation loss goes on falling to the end meanwhile, or the weight of a KL term lifts the loss, it is information.
     A loss that has fallen from value to value since its top, and lost half of its rise, is a spike that comes back.
     Where no loss was logged a score is judged, and the reward wherever it was, turned round: it has to lose half of what it had gained, too.
@@ -58,6 +58,7 @@ UNDONE = 0.05  # of all that the loss had fallen; not critical in the runs of do
 # statistical: values of the shortest level, whose median is off by half a sigma; in fewer than three levels of that, three make a median
 FEW, FEWEST = 5, 3
 HALF = 0.5  # unit: half of the rise; statistical: five values fall in order by chance once in 120
+BELOW = 1000.0  # bound: times its first values, below zero; a log-likelihood of numbers falls below zero by as much as it began with, or ten times
 TWICE = 2.0  # measured: 3 of 1,173 made runs, all faulty, and 3 real ones, all diverged; at 1.25 two real ones that were well, too
 CLIMB, STRETCH = 1.25, 0.1  # measured: at 0.7 of CLIMB four of 107 healthy runs fire, at 1.4 none is lost; STRETCH: not critical
 
@@ -82,6 +83,9 @@ def detect(run: Run) -> Iterator[Finding]:
         if falls_in_order(x):
             return
         raise CannotTell(f"only {len(rows)} finite values of {s.tag}, which do not fall in order")
+    if not s.rises and falls_without_end(x):
+        yield _below_zero(run, s, rows)
+        return
     if not s.rises and 0 < TWICE * x[0] < x[1:].min() and first_is_partial(run, s, rows):
         rows, x = rows[1:], x[1:]
     elif not s.rises and 0 < TWICE * x[0] < x[1:].min():
@@ -194,6 +198,23 @@ def _noise_of_steps(y: excursions.Floats, width: int) -> excursions.Floats:
 def _undone(y: excursions.Floats, width: int, best: float) -> float:
     """The part of its fall that a loss has to lose again, in its own units."""
     return float(np.exp(y[:width].mean()) - np.exp(best)) * UNDONE
+
+
+def falls_without_end(x: excursions.Floats) -> bool:
+    """Whether a loss ends far below zero: what it is the error of has no lowest value, as a cross entropy of targets outside of 0 to 1 has none."""
+    return median(x[-FEW:]) < -BELOW * max(1.0, float(np.abs(x[:FEW]).max()))
+
+
+def _below_zero(run: Run, s: Series, rows: excursions.Ints) -> Finding:
+    x, step = s.value[rows], s.step[rows]
+    largest = BELOW * max(1.0, float(np.abs(x[:FEW]).max()))
+    at = int(np.flatnonzero(x < -largest)[0])
+    first, final, start, last = float(x[0]), median(x[-FEW:]), int(step[at]), int(step[-1])
+    title = f"The loss falls through zero and without end: {first:.4g} at the beginning, {final:.4g} at the end"
+    facts = Facts(start, first, final, rise=0.0, best_step=start, first=first)
+    band = [{"from": start, "to": last, "kind": "non_recovering"}]
+    shown = evidence.window(s, int(step[0]), last, *band, title=s.tag, where=s.place(run, rows[at]))
+    return evidence.on_rows(s, (rows[at], rows[-1]), facts, title, "critical", shown)
 
 
 def _left_at_once(run: Run, s: Series, rows: excursions.Ints) -> Finding:

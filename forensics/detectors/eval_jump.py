@@ -133,8 +133,8 @@ def _jump(y: np.ndarray, *, hits: bool) -> int | None:
 
 
 def _was_there(y: np.ndarray, level: float, other: float) -> bool:
-    """Whether values that had come to the level were out at the other one before, and came back: the tail of their scatter goes that far."""
-    there = np.flatnonzero(y <= level)
+    """Whether values that had come nearer to the level were out at the other one before: the tail of their scatter goes that far."""
+    there = np.flatnonzero(y <= level + HALF * (other - level))
     return bool(len(there)) and bool((y[there[0] :] >= other).any())
 
 

@@ -11,7 +11,7 @@ How it decides
     says how near the loss is to ln(their number). It fires, too, when an accuracy does not rise while the loss does not fall,
     or is the same at each evaluation; and when a loss that began as high as guessing fell at once to some level and evaluation
     and training have stood there since, at more than half of the first loss.
-    It is for information where a trained model goes on, or where more pairs of answers are in the right order at the end, or a score of held-out
+    It is for information where a trained model goes on, where the log breaks off in the warmup, or where more pairs of answers are in the right order at the end, or a score of held-out
     data is clear of what knowing nothing gives.
     A loss stands still since the first tenth of the run from which on no tenth lies apart from another by 1 %, nor by more than the noise of
     their medians, at least for the second half, and had learnt nothing as long as the same holds from the first tenth on, for a fifth of the
@@ -41,6 +41,7 @@ from forensics.run.beside_loss import learnt_beside_loss
 from forensics.run.evaluations import evaluations, guessing, shares
 from forensics.run.inputs import RISING, finite_objective, surviving
 from forensics.run.plan import planned_steps
+from forensics.run.rate_shape import still_warming
 from forensics.run.robust import error_of_median, median, noise_by_steps
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.run.trained_before import from_scratch, is_trained
@@ -155,7 +156,8 @@ def _never_learned(run: Run) -> Iterator[Finding]:
     facts = Facts(first, last, best, fall, chance, at_chance)
     begin, end = int(s.step[rows[0]]), int(s.step[rows[-1]])
     shown = evidence.window(s, begin, end, title=s.tag, where=s.place(run, rows[0]), margin=0)
-    trained = (begin > 0.1 * end and begin > int(s.step[rows[1]]) - begin) or is_trained(run, s, first, chance) or learnt_beside_loss(run)
+    trained = (begin > 0.1 * end and begin > int(s.step[rows[1]]) - begin) or is_trained(run, s, first, chance)
+    trained |= learnt_beside_loss(run) or still_warming(run)
     yield evidence.on_rows(s, (rows[0], rows[-1]), facts, title, "info" if trained else "warning", shown)
 
 

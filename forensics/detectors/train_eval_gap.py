@@ -12,7 +12,7 @@ How it decides
     errors above the lowest stretch of as many), which is at least three evaluations back, and the training loss fell meanwhile. The
     noise is that of the evaluations after the lowest, where they are enough: the steep way down says nothing about it. Where as many
     held-out answers are right in the end as when the loss was lowest, and it is not half as high again, it is for information: only
-    the certainty of wrong answers grew. So it is, whatever the training loss does, where an evaluation ends 2 % worse than its best
+    the certainty of wrong answers grew. So it is where it ends no higher than the training loss, and whatever the training loss does, where an evaluation ends 2 % worse than its best
     and the noise does not explain it (10 % with fewer than five): the best one tells which checkpoint to keep.
 
 Cannot tell
@@ -31,13 +31,15 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.detectors.divergence import falls_without_end
 from forensics.detectors.eval_noise import noise_of
 from forensics.errors import CannotTell
 from forensics.run import last_errors, loss_terms
+from forensics.run.climbs import climbs
 from forensics.run.evaluations import level_at
 from forensics.run.inputs import needed, surviving
 from forensics.run.robust import error_of_median, median, robust_sigma
-from forensics.run.scores import held_out
+from forensics.run.scores import held_out, scores
 from forensics.run.series import Series, series
 from forensics.spikes.medians import rolling_median
 from forensics.spikes.visible import MARGIN
@@ -52,9 +54,6 @@ AGAIN = 0.5  # unit: half of the best loss again
 POINT = 0.01  # unit: of a score; one hit in a hundred
 NOISES = 3.0  # statistical: of a difference of two evaluations, chance does it once in 370; not critical (docs/thresholds.md)
 BACK = 3  # bound: three values make the last level, and the lowest is not among them
-TAU = 0.7  # of Kendall's tau: 85 of 100 pairs rise; measured: docs/thresholds.md. For few values CHANCE asks for more
-# statistical: sigma of tau without a trend; five in order or eight with a tau of 0.7: once in 120, in 24 if the first is lowest
-CHANCE = 2.4
 NOISY = 5  # statistical: second differences; the median of five is off by a factor of two once in ten times
 TENTHS = 10  # unit: tenths of a run
 FEW = 16  # statistical: among fewer evaluations a step and a trend move the median change, so that the largest one stands for noise
@@ -63,7 +62,7 @@ PAST, PAST_OF_FEW, TWICE = (
     0.1,
     2.0,
 )  # units of what is told for information: the third digit of a loss; bound: noise does it once in twenty
-LATE, PAIRED = 0.8, 64  # told with the finding, decides none; bound: 2016 pairs, each looked at
+LATE = 0.8  # told with the finding, decides none
 
 
 @dataclass(frozen=True)
@@ -111,7 +110,7 @@ def _past_best(run: Run, held: Series) -> Finding[PastBest] | None:
         return None
     few = len(x) < LEAST_EVALS
     rise, lowest = median(x[best + 1 :][-BACK:]) - float(x[best]), abs(float(x[best]))
-    beyond = few or rise >= TWICE * _noise(x, best) or _climbs(x[best:])
+    beyond = few or rise >= TWICE * _noise(x, best) or climbs(x[best:])
     if not beyond or rise < max(POINT if held.rises else 0, (PAST_OF_FEW if few else PAST) * lowest):
         return None
     facts = PastBest(int(step[best]), held.logged(x[best]), held.logged(x[-1]))
@@ -133,11 +132,11 @@ def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
     if rise <= (POINT if held.rises else 0) or rise < lost:
         return None
     least = _least(held) * abs(float(x[best]))
-    if best >= len(x) - BACK or rise < least or not (rise >= NOISES * noise or _climbs(x[best:]) or _stands_above(x)):
+    if best >= len(x) - BACK or rise < least or not (rise >= NOISES * noise or climbs(x[best:]) or _stands_above(x)):
         return None
     at_best = level_at(train, int(step[best]))
     at_end = level_at(train, int(step[-1]))
-    if at_best is None or at_end is None or at_end >= at_best:
+    if at_best is None or at_end is None or at_end >= at_best or falls_without_end(train.value[train.usable]):
         return None
     title = (
         f"{_at_best(held)} at step {step[best]} ({held.logged(x[best]):.4g}) and ends at {held.logged(x[-1]):.4g}, "
@@ -150,7 +149,11 @@ def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
     marks = [{"step": first, "label": "best evaluation", "kind": "event"}]
     logged = _as_logged(held)
     shown = [evidence.window(s, int(step[0]), last, *marks, title=s.tag, margin=0, where=s.place(run, 0)) for s in (logged, train)]
-    severity = "info" if held.name.startswith("loss.") and facts.rise < AGAIN and _hits_hold(run, first) else "warning"
+    below = (
+        held.name == "loss.eval" and train.name == "loss.train" and final <= at_end
+    )  # what was learnt by heart is known better than that
+    sure = held.name.startswith("loss.") and facts.rise < AGAIN and _scores_hold(run, first)
+    severity = "info" if below or sure else "warning"
     return evidence.on_rows(logged, (keep[best], keep[-1]), facts, title, severity, *shown)
 
 
@@ -167,14 +170,18 @@ def _as_logged(held: Series) -> Series:
     return replace(held, value=-held.value) if held.rises else held
 
 
-def _hits_hold(run: Run, since: int) -> bool:
-    """Whether as many held-out answers are right at the end as at a step: then only the certainty of the wrong ones grew, as it does in networks that
-    are well (Guo et al., arXiv 1706.04599, section 3)."""
+def _scores_hold(run: Run, since: int) -> bool:
+    """Whether the model answers as well at the end as at a step, by every score of held-out data that rises as it gets better: then only the certainty of
+    the wrong answers grew, as it does in networks that are well (Guo et al., arXiv 1706.04599, section 3)."""
     hits = series(run, "acc.eval")
-    if hits is None or int(hits.usable.sum()) < LEAST_EVALS:
-        return False
-    x, away = hits.value[hits.usable], np.abs(hits.step[hits.usable] - since)
-    return bool(np.median(x[-BACK:]) >= np.median(x[np.argsort(away, kind="stable")[:BACK]]))
+    found = [hits] if hits is not None else []
+    found += [c.logged for c in scores(run) if c.rises and abs(c.value).max() <= 1]
+    return all(_holds(s, since) for s in found if s.usable.sum() >= LEAST_EVALS) and any(s.usable.sum() >= LEAST_EVALS for s in found)
+
+
+def _holds(s: Series, since: int) -> bool:
+    x, away = s.value[s.usable], np.abs(s.step[s.usable] - since)
+    return bool(median(x[-BACK:]) >= (1 - PAST) * median(x[np.argsort(away, kind="stable")[:BACK]]))
 
 
 def _pairs(run: Run) -> list[tuple[Series, Series]]:
@@ -201,16 +208,6 @@ def smallest_effect(run: Run) -> str:
     return (
         f"{what} that ends {least:.1%} {'below' if held.rises else 'above'} its best for {BACK} evaluations, while the training loss falls"
     )
-
-
-def _climbs(x: np.ndarray) -> bool:
-    """Whether nearly all later evaluations are higher than earlier ones, more than chance would have it."""
-    if len(x) > PAIRED:  # every pair is looked at
-        x = np.array([np.median(part) for part in np.array_split(x, PAIRED)])
-    n = len(x)
-    i, j = np.triu_indices(n, 1)
-    spread = np.sqrt(2 * (2 * n + 5) / (9 * n * (n - 1)))  # of tau where order is chance: Kendall, Biometrika 30 (1938)
-    return bool(np.sign(x[j] - x[i]).mean() >= max(TAU, CHANCE * spread))
 
 
 def _stands_above(x: np.ndarray) -> bool:

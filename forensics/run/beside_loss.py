@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 
+from forensics.run.climbs import climbs
+from forensics.run.evaluations import shares
 from forensics.run.robust import error_of_median, median, noise_by_steps, robust_sigma
 from forensics.run.scores import scores
 from forensics.run.series import series
@@ -14,12 +16,13 @@ from parsers.tables import Run
 
 LEVEL = 3  # bound: values that make a median
 CLEAR, NOISES = 0.05, 3.0  # unit: of a score, one pair of twenty more in the right order; statistical: chance does it once in 700
+EVALUATIONS, HALF = 8, 0.5  # bound: as many values as a plateau wants; unit: right more often than not
 RANKED = 0.1  # unit: ten pairs of a hundred more in the right order
 
 
 def learnt_beside_loss(run: Run) -> bool:
     """Whether pairs of answers or a score of held-out data tell of what was learnt, where the loss falls by little."""
-    return _ranks_better(run) or _predicts(run)
+    return _ranks_better(run) or _predicts(run) or _answers_better(run)
 
 
 def _ranks_better(run: Run) -> bool:
@@ -30,6 +33,16 @@ def _ranks_better(run: Run) -> bool:
         return False
     gain = float(np.median(x[-LEVEL:]) - np.median(x[:LEVEL]))
     return gain >= max(RANKED, MARGIN * math.sqrt(2) * error_of_median(noise_by_steps(x), LEVEL))
+
+
+def _answers_better(run: Run) -> bool:
+    """Whether a model that was right more often than not from the first evaluation on gets better from evaluation to evaluation, as its loss does: a trained
+    one that is tuned."""
+    a, loss = series(run, "acc.eval"), series(run, "loss.train")
+    if a is None or loss is None or a.usable.sum() < EVALUATIONS or loss.usable.sum() < EVALUATIONS:
+        return False
+    x, y = shares(a.value[a.usable]), loss.value[loss.usable]
+    return bool(x[0] > HALF and climbs(x) and climbs(-y))
 
 
 def _predicts(run: Run) -> bool:

@@ -18,7 +18,7 @@ _WRITER = lazy_re(
 # errors that say themselves why nothing was written, and of which room is no part: no such folder, no right to write, what cannot be pickled
 _OTHERWISE = lazy_re(
     r"\b(?:FileNotFound|Permission|IsADirectory|NotADirectory|FileExists|Key|Attribute|Type|Name|Value|Pickling|Unpickling|Index)Error\b"
-    r"|\bParent directory\b.{0,200}does not exist|\bKeyboardInterrupt\b|read-only file system",
+    r"|\bdoes not exist\b|\bKeyboardInterrupt\b|read-only file system",
     re.I | re.S,
 )
 

@@ -21,6 +21,7 @@ from parsers.name_rules import words
 from parsers.tables import Run
 
 CLOSING = ("finished", "train_end")  # lines that say that all was done
+SUMMED_UP = "summary"  # a line that a program writes once behind its loop
 LOOP_END = "loop_end"  # a line that hooks write after the loop, however it ended
 DONE = lazy_re(r"\b(?:FINISHED|COMPLETED)\b", re.I)
 EARLY = lazy_re(
@@ -54,7 +55,7 @@ def finish(run: Run) -> Finish | None:
     return next(
         (
             found
-            for test in (_closing_line, _exit_record, _loop_end, _final_save, _summary, _closing_test, _plan)
+            for test in (_closing_line, _exit_record, _loop_end, _final_save, _summed_up, _summary, _closing_test, _plan)
             if (found := test(run, last))
         ),
         None,
@@ -68,6 +69,8 @@ def likely(run: Run) -> Finish | None:
     if any(e["level"] != "info" and not endings.steps_after(run, e) for e in last) or any(g.lost for g in run.gaps):
         return None
     counts = (whole_counts.round_epochs, whole_counts.round_steps, whole_counts.as_long_as_others, whole_counts.evaluated_behind)
+    if (saved := _saved_behind(run, last)) is not None:
+        return saved
     return next((found for test in (_counted_down, _counted_up, _rate_ran_down, *counts) if (found := test(run))), None)
 
 
@@ -113,6 +116,21 @@ def _final_save(run: Run, last: list[Event]) -> Finish | None:
     """The model that is called the final one was saved, and nothing says that work was left."""
     found = [e for e in last if e["kind"] == "checkpoint_saved" and FINAL.search(e["text"]) and endings.stands_last(run, e, NEAR_END)]
     return _told(run, found[-1]) if found and not work_left(run) else None
+
+
+def _summed_up(run: Run, last: list[Event]) -> Finish | None:
+    """A line that sums up, said once and behind the last step, where nothing says that work was left."""
+    found = [e for e in last if e["kind"] == SUMMED_UP]
+    behind = [e for e in found if endings.stands_last(run, e, NEAR_END)]
+    return _told(run, found[0]) if len(found) == 1 and behind and not work_left(run) else None
+
+
+def _saved_behind(run: Run, last: list[Event]) -> Finish | None:
+    """The first checkpoint that a log tells of, behind its last step: what is saved as it trains is told of before."""
+    found = [e for e in last if e["kind"] == "checkpoint_saved" and str(e["source"]) in endings.progress(run)]
+    if not found or work_left(run) or any(endings.steps_after(run, e) or not endings.stands_last(run, e, NEAR_END) for e in found):
+        return None
+    return _told(run, found[0], "guess")
 
 
 def broken_off(run: Run) -> Event | None:

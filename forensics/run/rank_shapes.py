@@ -17,6 +17,7 @@ EQUAL = 1e-5  # relative: rounding of logs that print six digits
 LEAST, SIDE = 30, 10  # common steps; steps on each side of a change
 NOISES, SURE = 2.0, 8.0  # noises of one value that a lasting difference must have; standard errors
 SPIKE, TALL = 15.0, 0.5  # noises and share by which a rank stands out alone for a few steps
+OWN = 2.0  # unit: twice; of eight ranks the range of one step is 2.9 noises, and neighbours of one rank differ by 1
 DRIFT, RISES = 3.0, 6  # the ranks' spread in the last eighth against the first; how many of the seven changes rise
 
 
@@ -152,5 +153,8 @@ def drift(x: Floats, floor: float) -> Shape | None:
     eighths = np.array([median(q) for q in np.array_split(relative, 8)])
     times = eighths[-1] / max(eighths[0], 1e-30)
     if times < DRIFT or eighths[-1] < floor or int((np.diff(eighths) > 0).sum()) < RISES:
+        return None
+    last = x[-(len(x) // 8) :]  # what neighbouring batches of one rank differ by, those of two ranks do as well
+    if median(np.ptp(last, axis=1)) < OWN * median(np.abs(np.diff(last, axis=0))):
         return None
     return Shape("drift", None, len(x) // 8, float(eighths[-1]), float(eighths[-1]), float(times))

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forensics.run import proper_end
 from forensics.run.series import series
 from parsers.tables import Run
+
+FEW, HALF = 8, 0.5  # bound: as many values as the plateau detector wants; unit: half of the last rate
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,14 @@ class Shape:
     warmup: int
     final: float
     constant: bool
+
+
+def still_warming(run: Run) -> bool:
+    """Whether a log that does not say that the run is over ends in its warmup: every value of the rate lies above the one before, the first below half of
+    the last. How high it was to go is not known."""
+    s = series(run, "lr")
+    x = s.value[s.usable] if s is not None else np.zeros(0)
+    return len(x) >= FEW and bool((np.diff(x) > 0).all()) and x[0] < HALF * x[-1] and not proper_end.finished(run)
 
 
 def shape(run: Run) -> Shape | None:

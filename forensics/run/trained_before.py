@@ -12,6 +12,7 @@ from parsers.tables import Run
 TWO = math.log(2)  # bound: nats; nobody guesses among fewer than two
 UNTRAINED = math.log(75.2)  # paper: nats a token; the worst of GPT-2's smallest model on text it never saw (Radford 2019, table 3)
 FAR_BELOW = 0.5  # bound: half of what guessing costs is no guess
+HALF, NEARLY = 0.5, 0.9  # unit: right more often than not; bound: nine of ten hits that there ever are
 GUESSES = 0.52  # statistical: right in one half, and two standard errors of 600 samples' accuracy
 
 
@@ -23,6 +24,15 @@ def is_trained(run: Run, s: Series, first: float, chance: float | None) -> bool:
     a = series(run, "acc.eval") or series(run, "acc.train")
     guesses = a is not None and float(shares(a.value)[0]) <= GUESSES
     return first < FAR_BELOW * (TWO if guesses or not chance else chance)
+
+
+def knew_at_first(run: Run) -> bool:
+    """Whether the first accuracy is right more often than not, and nearly as often as any later one."""
+    a = series(run, "acc.eval") or series(run, "acc.train")
+    if a is None or a.usable.sum() < 2:
+        return False
+    x = shares(a.value[a.usable])
+    return bool(x[0] > HALF and x[0] >= NEARLY * x.max())
 
 
 def from_scratch(s: Series, first: float, chance: float | None) -> bool:

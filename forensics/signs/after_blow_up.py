@@ -7,6 +7,7 @@ import numpy as np
 from forensics.detectors import initial_loss, plateau
 from forensics.run.robust import median
 from forensics.run.series import names, series
+from forensics.run.trained_before import knew_at_first
 from forensics.run.trouble import trouble
 from forensics.run.usable_values import begins_late, first_level, lacking, last_level, levels, usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -40,6 +41,8 @@ def climbed_before_it_stood(s: Symptoms) -> Sign:
         return cannot_tell(why)
     if any(name.startswith("rl.") for name in names(s.run)):
         return does_not_arise("a policy is trained, whose loss need not fall.")
+    if knew_at_first(s.run):
+        return does_not_arise("the first accuracy is nearly as high as any later one: a trained model goes on.")
     step, x = usable(s.run, "loss.train")
     first, last = float(x[0]), last_level(x)
     if not 0 < HALF * first <= last <= TWICE * first:

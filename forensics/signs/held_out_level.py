@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.detectors import eval_jump, eval_noise
+from forensics.detectors.divergence import falls_without_end
 from forensics.run import evaluations as held
 from forensics.run import settings
 from forensics.run.evaluations import FIFTHS
@@ -48,6 +49,10 @@ def training_learnt_by_heart(s: Symptoms) -> Sign:
     early, late = median(x[:EARLY]), median(x[-held.LEVEL :])
     if early <= 0:
         return cannot_tell("the training loss is not positive, so shares of it say nothing.")
+    if falls_without_end(x):
+        return absent(
+            f"Training loss falls from {early:.3g} to {late:.3g}, without end: what is known by heart costs nothing, and no less."
+        )
     text = f"Training loss ends at {late:.3g}, {late / early:.1%} of its early level ({early:.3g})."
     return seen(text) if late < BY_HEART * early else absent(text)
 

@@ -41,6 +41,8 @@ def rate_far_below_usual(s: Symptoms) -> Sign:
     """The peak rate is no more than three hundredths of what is usual for this kind of model, width and optimizer; where config does not name
     the optimizer, of the lowest that is usual with any, in a run whose loss does not fall: who tunes a trained model takes such rates, too."""
     r, lowest = recipe(s.run), of_width(WIDEST)
+    if rate_shape.still_warming(s.run):
+        return cannot_tell("the log breaks off in the warmup, and does not say how high the rate was to go.")
     if not r.rate or r.rate > LOW * lowest or named(s.run) or tuned(s.run):
         return _against_usual(s.run, 0.0, math.nextafter(LOW, 1.0))
     text = f"The peak learning rate of {r.rate:.3g} is {r.rate / lowest:.2g} times the lowest that is usual with any optimizer and model ({lowest:.2g})"

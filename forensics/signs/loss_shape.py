@@ -15,7 +15,8 @@ from forensics.run.robust import error_of_median, median, robust_sigma
 from forensics.run.series import Floats
 from forensics.run.trouble import trouble
 from forensics.run.usable_values import BEGINNING, begins_late, first_level, lacking, last_level, metric, scatter, usable
-from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from forensics.signs.kl_weight import kl_weight_lifts_loss
+from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from forensics.spikes.selected import LEAST, with_turns
 from parsers.lazy_regex import lazy_re
 
@@ -79,6 +80,8 @@ def loss_ends_above_start(s: Symptoms) -> Sign:
         above = float(x[-BEGINNING:].min() - x[:BEGINNING].max()) > (divergence.CLIMB - 1) * abs(first)
     else:
         above = last > first + max(scatter(x), plateau.LEAST_FALL * abs(first))  # less is a loss that stands still
+    if above and (lifted := kl_weight_lifts_loss(s)).state == SEEN:
+        return absent(lifted.text)
     if above and (against := improves_after(s.run, int(step[0]))):
         return absent(f"The loss ends at {last:.4g}, above its first level of {first:.4g}, but {against}.")
     if above:

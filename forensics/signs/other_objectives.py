@@ -13,6 +13,7 @@ from forensics.run.scores import scores
 from forensics.run.series import Series, parts, series
 from forensics.run.usable_values import nan_from
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
+from parsers.lazy_regex import lazy_re
 
 SURE = 0.99  # a discriminator that is right with this probability has a loss below -2 ln(0.99) = 0.02
 SMOOTHED, NEARLY_ALL = (
@@ -25,6 +26,7 @@ LITTLE = 0.1  # nats: KL bounds what a code tells of its sample, and this is les
 SHARE = 0.025  # of the reconstruction term; measured: 15 collapsed autoencoders of the makers end at 1.6 % or less, 23 healthy ones at 4.4 % or more
 STANDS = 0.03  # share of a level; less is still for the plateau detector
 HALF = 0.5  # bound: a coin, which no discriminator or preference beats by guessing
+FEWEST_EXPERTS = 4  # bound: of three one gets half by chance
 TOO_MUCH = 3.0  # bound: times a fair share; of four experts one gets half of the tokens in healthy runs of the seen sets
 TWICE = 2.0  # times its lowest: the balance loss is 1 for equal loads, and the number of experts for one alone (arXiv 2101.03961, eq. 4)
 RIGHT, WRONG, BEFORE, AFTER = 0.7, 0.3, 10, 5  # share of pairs in the right order, well over and under a half; values on either side
@@ -59,6 +61,7 @@ KL_TERM = rf"^(?!.*\b(w|weight|lambda|beta) (kl|kld)\b).*\b(kl|kld|kldiv|kl div(
 RECONSTRUCTION = r"\b(recon|reconstruction|rec|nll|mse|bce)\b"
 BALANCE = r"\b(balance|balancing|load balanc\w*|aux|router|moe)\b.*\bloss\b|\bloss\b.*\b(balance|balancing|load|router|moe)\b"
 ROUTED = r"\b(router|routing|gate|gating|moe|experts?|load)\b.*\bentropy\b"
+_LAST_NUMBER = lazy_re(r"\d+(?=\D*$)")
 LARGEST_LOAD = r"\bbusiest\b|\b(max|largest|top)\b.*\bexperts?\b.*\b(load|share|frac|fraction)\b|\bmax ?load\b|\b(router|routing|experts?|moe|gate)\b.*\b(max|largest|top)\b.*\b(load|share|frac|fraction)\b"
 LOAD = r"\b(expert|experts|e)[ /]?\d+\b.*\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b|\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b.*\b(experts?|e)[ /]?\d+\b|^((experts?|router|moe)[ /])?loads?( l ?\d+)?/\d+$|\b(experts?|router|moe)[ /](usage|util\w*|share|frac(tion)?)/\d+$"
 
@@ -138,15 +141,11 @@ def kl_term_vanished(s: Symptoms) -> Sign:
 def experts_unbalanced(s: Symptoms) -> Sign:
     """A few experts get most of the tokens: half of them, and three times its share, go to one, half of the experts are in use (exp of the
     entropy of their loads), their number halves, or the balance loss doubles."""
-    loads = list(worded(s.run, LOAD))
-    if len(loads) >= 4:
-        ends = np.array([max(both_levels(p)[1], 0.0) for p in loads])
-        if ends.sum() > 0:
-            share, top = float(ends.max() / ends.sum()), loads[int(np.argmax(ends))].tag
-            used = math.exp(-float(sum(p * math.log(p) for p in ends / ends.sum() if p > 0)))
-            text = f"Of {len(loads)} experts the one of {top} gets {share:.0%} at the end, and {used:.2g} are in use."
-            few = used <= HALF * len(loads) or share >= max(HALF, TOO_MUCH / len(loads))
-            return seen(text, share=share) if few else absent(text)
+    of_layer: dict[str, list[Series]] = {}
+    for p in worded(s.run, LOAD):
+        of_layer.setdefault(_LAST_NUMBER.sub("", p.tag), []).append(p)
+    if told := [found for loads in of_layer.values() if len(loads) >= FEWEST_EXPERTS and (found := _unbalanced(loads)) is not None]:
+        return max(told, key=lambda sign: (sign.state == SEEN, sign.numbers.get("share", 0.0)))
     layers = [p for p in worded(s.run, LARGEST_LOAD) if probability((p,)) is not None]
     if layers:
         largest = max(layers, key=lambda p: both_levels(p)[1])
@@ -163,6 +162,18 @@ def experts_unbalanced(s: Symptoms) -> Sign:
         text = f"{p.tag} is {low:.3g} at its lowest and {last:.3g} at the end."
         return seen(text) if low > 0 and last >= TWICE * low else absent(text)
     return cannot_tell("neither loads, entropy nor balance loss of experts were logged.")
+
+
+def _unbalanced(loads: list[Series]) -> Sign | None:
+    """What the loads of one layer's experts say."""
+    ends = np.array([max(both_levels(p)[1], 0.0) for p in loads])
+    if not ends.sum() > 0:
+        return None
+    share, top = float(ends.max() / ends.sum()), loads[int(np.argmax(ends))].tag
+    used = math.exp(-float(sum(p * math.log(p) for p in ends / ends.sum() if p > 0)))
+    text = f"Of {len(loads)} experts the one of {top} gets {share:.0%} at the end, and {used:.2g} are in use."
+    few = used <= HALF * len(loads) or share >= max(HALF, TOO_MUCH / len(loads))
+    return seen(text, share=share) if few else absent(text)
 
 
 def accuracies_reversed(s: Symptoms) -> Sign:

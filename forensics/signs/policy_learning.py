@@ -18,7 +18,7 @@ EFFECTS = {
     "discount_above_one": "config",
     "policy_hardly_moves": "rl.kl",
 }  # symptoms of their own, for which there is no detector
-VALUES = r"(^|[ /])((values?|v|q( ?f)?( \d)?)( values?)?[ /](mean|avg|estimate)|(mean|avg) (values?|v|q( ?f)?( \d)?))$"
+VALUES = r"(^|[ /])((values?|v|q( ?f)?( \d)?)( values?)?[ /](mean|avg|estimate)|(mean|avg) (values?|v|q( ?f)?( \d)?)|q values?)$"
 
 DISCOUNT = "gamma discount discount_factor discount_rate gamma_discount reward_discount"
 REWARD_SCALE = "reward_scale reward_scaling reward_scale_factor rew_scale"
@@ -107,8 +107,8 @@ def rewards_scaled_up(s: Symptoms) -> Sign:
 
 
 def values_beyond_returns(s: Symptoms) -> Sign:
-    """The mean of the value estimates begins within the returns that were logged and ends ten times beyond the largest, or half as far again beyond
-    it, and grows from fifth to fifth of the run as fast as ever while returns do not: it feeds on itself."""
+    """The mean of the value estimates begins within the returns that were logged and ends ten times beyond the median of those of the last fifth of the
+    run, or half as far again beyond the largest of them, and grows from fifth to fifth as fast as ever while returns do not: it feeds on itself."""
     reward, found = _values(s, "rl.reward"), worded(s.run, VALUES)
     if not len(reward) or not found:
         return cannot_tell("the return of episodes or the mean of the value estimates was not logged.")
@@ -116,10 +116,11 @@ def values_beyond_returns(s: Symptoms) -> Sign:
     step, x = p.step[p.usable], np.abs(p.value[p.usable])
     largest = float(np.abs(reward).max())
     first, last = median(x[:3]), median(x[-max(len(x) // 10, 1) :])
-    text = f"{p.tag} goes from {first:.3g} to {last:.3g}, and the largest return in the log is {largest:.3g}."
+    late = np.abs(np.array_split(reward, FIFTHS)[-1])
+    text = f"{p.tag} goes from {first:.3g} to {last:.3g}; the returns at the end are {median(late):.3g} in the median and {late.max():.3g} at most."
     pace, paid = np.diff([median(part) for part in np.array_split(x, FIFTHS)]), np.array_split(reward, FIFTHS)
     on_and_on = pace.min() > STEADILY * pace.mean() > 0 and median(paid[-1]) <= median(paid[0])
-    limit = (FURTHER if on_and_on else BEYOND) * largest
+    limit = FURTHER * float(late.max()) if on_and_on else BEYOND * median(late)
     beyond = np.flatnonzero(x > limit)
     if first > largest or last < limit or not len(beyond):
         return absent(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from forensics.case import Finding
-from forensics.checkpoints import run_saves, tokenizer_files
+from forensics.checkpoints import run_saves, tokenizer_files, vocabulary_files
 from forensics.checkpoints.describe import plain_name
 from forensics.detectors import checkpoint_damage, checkpoint_state, config_change, frozen_weights
 from forensics.run import settings
@@ -68,7 +68,7 @@ def weights_all_move(s: Symptoms) -> Sign:
 
 def tokenizer_differs(s: Symptoms) -> Sign:
     """The tokenizer or chat template beside a checkpoint is not that beside the one before; or a launch sets another vocabulary or character set, or
-    another one for the evaluation than for the training."""
+    another one for the evaluation than for the training; or the files of two vocabularies that lie with the run give their tokens other numbers."""
     found = [f for f in s.of(checkpoint_state.Facts) if f.facts.what == "tokenizer"]
     if found:
         return seen(f"{found[0].title}.", found, first=found[0].last_step)
@@ -80,6 +80,8 @@ def tokenizer_differs(s: Symptoms) -> Sign:
         return seen(
             f"Config sets {pair[0].key} = {str(pair[0].value)[:80]} and {pair[1].key} = {str(pair[1].value)[:80]}.", where=pair[1].where
         )
+    if apart := vocabulary_files.apart_by_side(s.run):
+        return seen(f"{apart}.")
     homes = dict.fromkeys(tokenizer_files.home(c.path) for c in run_saves.of_run(s.run))
     beside = [h for h in homes if any((h / name).is_file() for name in TOKENIZER)]
     if len(beside) < 2:

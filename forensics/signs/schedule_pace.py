@@ -10,6 +10,7 @@ from forensics.run.configured_rate import CYCLES, expected_rate
 from forensics.run.how_it_ended import ending
 from forensics.run.series import Floats, Ints, series
 from forensics.run.settings import Setting
+from forensics.run.usable_values import first_level, last_level, usable
 from forensics.signs.learning_rate import NOT_LOGGED
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.lazy_regex import lazy_re
@@ -127,6 +128,8 @@ def _straight_up(run: Run, step: Ints, x: Floats, over: bool) -> str:
     if not over or len(x) < MANY or not (np.diff(x) > 0).all() or x[0] > TENTH * x[-1]:
         return ""
     if any(_RANGE_TEST.search(f"{told.key} {told.value}") for told in settings.every(run)):
+        return ""
+    if len(loss := usable(run)[1]) and last_level(loss) < HALF * first_level(loss):  # it learns all the same
         return ""
     line = np.polynomial.Polynomial.fit(step.astype(np.float64), x, 1)
     if float(np.abs(line(step.astype(np.float64)) - x).max()) > STRAIGHT * x[-1]:

@@ -1,6 +1,7 @@
 """Settings that a sentence names by words which nothing else goes by: ``adam lr=0.002``, ``Adam 1e-3``, ``AMP: float16, static loss scale 65536``.
 
-Each of them needs its own pair of words beside each other: an optimizer and its rate, the mixing of precisions and a type, a loss scale and what is done with it.
+Each of them needs its own pair of words beside each other: an optimizer and its rate, the mixing of precisions and a type, a loss scale and what is done with it,
+data and their classes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _PRECISION = lazy_re(
 _SCALE = lazy_re(
     r"(?i)(?<![\w./-])(?:static|fixed|constant) loss[ _]scal(?:e|ing)(?: of| at| is|) ?[:=]? ?(?P<scale>\d{1,12}(?:\.\d{1,6})?)(?![\w.]\w)"
 )
+_CLASSES = lazy_re(r"(?i)(?:\b(?:belonging to|with|among|into|over)|,) (?P<n>\d{2,5}|[2-9]) classes\b")
 
 
 def in_words(text: str) -> list[tuple[str, object]]:
@@ -34,4 +36,6 @@ def in_words(text: str) -> list[tuple[str, object]]:
         found.append(("mixed_precision", (m["type"] or m["before"]).lower()))
     if (m := _SCALE.search(text)) is not None:
         found.append(("static_loss_scale", float(m["scale"])))
+    if (m := _CLASSES.search(text)) is not None:
+        found.append(("num_classes", int(m["n"])))
     return found

@@ -84,7 +84,6 @@ def test_the_arguments_of_a_trainer_are_settings(trainer: tuple[Path, Any]) -> N
         assert config[key] == (value, source)
     ours = {key for key, (_, where) in config.items() if where == source}
     assert not {"output_dir", "hub_token"} & ours and not any(key.startswith("_") for key in ours)
-    assert [c["kind"] for c in run.tables["checkpoints"].to_pylist() if c["path"] == source] == ["arguments"]
 
 
 def test_what_holds_no_arguments_is_said(tmp_path: Path) -> None:
