@@ -27,6 +27,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.run import reach
 from forensics.run.endings import events
 from forensics.run.inputs import needed
+from forensics.run.plan import unit
 from forensics.run.series import Floats, series
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
@@ -69,7 +70,7 @@ def detect(run: Run) -> Iterator[Finding]:
     span = max((reach.last(run) or int(step[-1])) - int(step[0]), 1)
     overflows = [e for e in events(run, "overflow") if e["step"] is None or e["step"] >= step[0] + 0.1 * span]
     skipped = max(len(late), len(overflows), _counted(run, int(step[settled][0])))
-    share = skipped / (0.9 * span)
+    share = skipped / (0.9 * span) if unit(run) != "epoch" else 0.0  # of how many steps is not known
     collapsed = low <= FLOOR < top or final <= top / FALL
     if not collapsed and share < SKIPPED:
         return

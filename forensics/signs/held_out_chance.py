@@ -41,6 +41,7 @@ LASTS, BEST = 2, 4  # statistical: an AUC of 100 samples scatters by 0.05, the b
 # measured: shares of hits of 300 users scatter by 12 % at first; of a run that learns they rise by more than a quarter
 RISES, SINKS = 0.25, 0.2
 _DECIBELS = lazy_re(r"\b(psnr|snr|(si ?)?sdr|si ?snr)\b")
+COMES_DOWN = 0.3  # bound: of a first evaluation, after which a sum of several terms has little left to fall
 HALF = 0.5  # unit: of a share that begins above it, less is left to rise than there is
 
 
@@ -110,6 +111,20 @@ def eval_at_chance_throughout(s: Symptoms) -> Sign:
     if len(held.evaluations(s.run)[1]) < LEAST and len(held.evaluations(s.run, "acc.eval")[1]) < LEAST:
         return cannot_tell("fewer than three evaluations were logged.")
     return cannot_tell("neither vocabulary nor classes nor the kind of score say what guessing gives.")
+
+
+def score_at_chance_beside_loss(s: Symptoms) -> Sign:
+    """A score of held-out data stays at what knowing nothing gives, while the loss of held-out data comes down by three tenths: what is learnt holds there, so it is
+    what the answers are made of, or how they are scored, that is off."""
+    x = held.evaluations(s.run)[1]
+    told = [t for t in map(_score, scores(s.run)) if t is not None]
+    if len(x) < LEAST or not told:
+        return cannot_tell(NO_LOSS if len(x) < LEAST else "no score of held-out data was logged of which it is known what guessing gives.")
+    text = f"the evaluation loss goes from {x[0]:.4g} to {median(x[-LEAST:]):.4g}."
+    stuck = next((t for t in told if t.state == SEEN), None)
+    if stuck is None or not 0 < median(x[-LEAST:]) <= (1 - COMES_DOWN) * x[0]:
+        return absent(f"{(stuck or told[0]).text} {text[0].upper()}{text[1:]}")
+    return seen(f"{stuck.text.rstrip('.')}, while {text}", first=stuck.numbers.get("first"))
 
 
 def eval_at_chance_beside_easy_training(s: Symptoms) -> Sign:

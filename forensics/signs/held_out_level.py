@@ -25,6 +25,7 @@ EFFECTS = {
 NO_DROPOUT = "config does not mention dropout."
 BY_HEART = 0.1  # of the early level: where the shadow detector calls any task memorized
 # unit: a hundredth; half; measured: a healthy run of the seen sets whose training ends there keeps a third, with 98 % right
+BEYOND = 10.0  # unit: ten times
 APART, HALF = 0.01, 0.5
 EARLY, LEAST = 5, 20  # statistical: medians of 5 and 15 are off by half and a third of a noise; their sum at least
 BEGINS = 0.1  # share of the run by which its log must begin, as for the plateau detector
@@ -55,6 +56,18 @@ def training_learnt_by_heart(s: Symptoms) -> Sign:
         )
     text = f"Training loss ends at {late:.3g}, {late / early:.1%} of its early level ({early:.3g})."
     return seen(text) if late < BY_HEART * early else absent(text)
+
+
+def evaluation_beyond_training(s: Symptoms) -> Sign:
+    """Every evaluation loss is ten times the highest training loss or more, and the last is no lower than the first: from the first one on the evaluation sees
+    something else, or another way. What is known by heart begins as low as training does."""
+    train, x = series(s.run, "loss.train"), held.evaluations(s.run)[1]
+    if train is None or len(x) < EARLY_ONES or not train.usable.any():
+        return cannot_tell(NO_TRAIN if train is None else f"fewer than {EARLY_ONES} evaluation losses were logged.")
+    highest = float(train.value[train.usable].max())
+    text = f"The evaluation loss is {x[0]:.4g} at first and {x.min():.4g} at best, the training loss {highest:.4g} at most."
+    beyond = highest > 0 and x.min() >= BEYOND * highest and median(x[-EARLY_ONES:]) >= x[0]
+    return seen(text, first=int(held.evaluations(s.run)[0][0])) if beyond else absent(text)
 
 
 def eval_left_behind(s: Symptoms) -> Sign:

@@ -35,6 +35,7 @@ _OF_INPUTS = lazy_re(
     rf"^(?!.*\b(?:targets?|labels?|y|outputs?|pred\w*|rewards?|returns?|loss|grads?|weights?|params?|time|len|lengths?|normali[sz]ed|scaled)\b)"
     rf"(?=.*\b(?:{NAMED}|{LOOSE}|spectrograms?|mels?)\b).*\b(?:mean|std|stddev)$"
 )
+_AN_END = lazy_re(r"\b(?:batch|images?|pixels?|inputs?|features?)[ /](?:min|max)$")
 _CENTRE_OR_SPREAD, _SPREAD = lazy_re(r"\b(?:mean|std|stddev)\b"), lazy_re(r"\b(?:std|stddev)\b")
 NOT_LOGGED = "no mean, spread or largest value of the inputs was logged."
 
@@ -46,6 +47,7 @@ APART = 4.0  # statistical: spreads between the levels before and after; a stead
 BEYOND = 0.9  # share of the values that lie on their own side of the middle
 BESIDE = 2  # logged intervals between a step of the inputs and that of the loss
 LEAP, LEAPS = 100.0, 3  # bound: ten standard deviations of a target, squared; more rows than one bad batch touches
+WIDE = 50.0  # bound: of inputs that were scaled none in any data set lies fifty deviations out; a byte of a picture reaches 255
 FAR = 10.0  # unit: ten standard deviations of inputs that were scaled as usual, to mean 0 and spread 1
 
 
@@ -166,6 +168,12 @@ def _printed(run: Run) -> Sign | None:
     """What a run printed once of its inputs: a spread and a mean ("X_train: mean=152.3 std=81.2"), the last of them after all scaling."""
     found = {words(t.key): t for t in settings.every(run) if _OF_INPUTS.search(words(t.key)) and settings.as_number(t.value) is not None}
     spread = [t for key, t in found.items() if _SPREAD.search(key)]
+    if not spread and (
+        ends := [t for t in settings.every(run) if _AN_END.search(words(t.key)) and settings.as_number(t.value) is not None]
+    ):
+        text = f"The log says {', '.join(f'{t.key} = {t.value}' for t in ends[:2])}"
+        wide = max(abs(float(t.value)) for t in ends) > WIDE
+        return (seen if wide else absent)(f"{text}{'; inputs that are scaled lie around 0' * wide}.", where=ends[0].where)
     if not spread or len(spread) == len(found):
         return None
     far = [t for t in found.values() if abs(float(t.value)) > FAR]

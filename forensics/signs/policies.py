@@ -25,6 +25,7 @@ EFFECTS = {
 }  # symptoms of their own, for which there is no detector
 
 NO_CHOICE = 1e-3  # nats: what a choice that falls otherwise once in 10,000 times leaves of two actions
+AGAIN, MOST = 0.1, 0.9  # bound: a highest value that only chance made comes once; unit: nine tenths of it
 COLLAPSED = 0.05  # of the first entropy: of ln 2, a coin that falls on one side 99.4 % of the time
 A_TURN = 0.15  # nats to the policy before: ten times 1.5 x 0.01, at which Spinning Up's PPO stops its epochs (target_kl)
 SUMMED = 60.0  # nats to the reference, summed over an answer: ten times the target of 6 of Ziegler et al., arXiv 1909.08593
@@ -68,9 +69,21 @@ def entropy_collapsed(s: Symptoms) -> Sign:
     text = f"Policy entropy goes from {first:.3g} to {last:.3g} nats, {last / first:.1%} of its first value"
     if last >= COLLAPSED * first:
         return absent(f"{text}.")
+    if solved := _solved(s):
+        return absent(f"{text}; {solved}.")
     low = np.flatnonzero(sign * x < COLLAPSED * first)
     step = int(entropy.step[entropy.usable][low[0]])
     return seen(f"{text}; it is below {COLLAPSED:.0%} first at step {step}.", first=step, share=last / first)
+
+
+def _solved(s: Symptoms) -> str:
+    """What says that there is nothing more to win: the highest reward there is comes again and again, and most of it is had. A sure policy is then right."""
+    reward = series(s.run, "rl.reward")
+    x = reward.value[reward.usable] if reward is not None else np.zeros(0)
+    late = x[-max(len(x) // 5, 3) :]
+    if reward is None or len(x) < 5 or (late == x.max()).mean() < AGAIN or not median(late) >= MOST * x.max() > 0:
+        return ""
+    return f"{reward.tag} is at its highest ({x.max():.4g}) in {(late == x.max()).mean():.0%} of its last values, which can rise no further"
 
 
 def policy_kl_ran_away(s: Symptoms) -> Sign:

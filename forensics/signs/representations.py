@@ -22,12 +22,14 @@ SPREAD = (
     r"(?=.*\b(std|stddev|spread)\b)"
 )
 LATENT = r"^(?!.*\b(grad|weight|param|post\w*|prior)s?\b)(?=.*\b(z|zs|latents?)\b)(?=.*\b(std|stddev|spread)\b)"  # of autoencoders, too, whose noise it is
+COSINE = r"^(?!.*\b(pos\w*|pair\w*|target|teacher|grad\w*)\b)(?=.*\bcos(ine)?\b)(?=.*\b(mean|avg|average)\b)"  # between items or embeddings
 DIVERGENCE = r"\b(kl|kld|elbo|vae)\b"
 WIDTH = "proj_dim projection_dim proj_out_dim out_dim output_dim feature_dim feat_dim embed_dim embedding_dim rep_dim dim"
 DECADE = 0.1  # unit: of the widest spread so far, or of 1 / sqrt(d), which vectors of length one that point everywhere have (arXiv 2011.10566, fig. 2)
 HALF = 0.5  # bound: of the first spread
 COMMON = math.sqrt(0.5)  # bound: of the first spread; half of the squared length of a vector is then the same for every input
 BOUND, NEAR = -1.0, 0.01  # the cosine of vectors that agree, negated; one in a hundred
+ALIKE = 0.98  # bound: the mean cosine of vectors that differ by 11 degrees; untrained ones that share a mean reach 0.9
 LOST, LEAST = 0.1, 4  # unit: of the best hits; three values make the last level, and one stands before it
 
 
@@ -37,6 +39,10 @@ def representations_alike(s: Symptoms) -> Sign:
     every input is given the same embedding. Scores of untrained features on easy data stay good meanwhile."""
     found = worded(s.run, SPREAD) or (() if worded(s.run, DIVERGENCE) else worded(s.run, LATENT))
     if not found:
+        for p in worded(s.run, COSINE):
+            first, last = moved_from(p)
+            text = f"{p.tag} goes from {first:.3g} to {last:.3g}"
+            return seen(f"{text}: all point the same way.", first=stays_from(p, ALIKE)) if last >= ALIKE else absent(f"{text}.")
         return cannot_tell("the spread of embeddings over a batch was not logged.")
     p = found[0]
     x, (first, last) = p.value[p.usable], moved_from(p)

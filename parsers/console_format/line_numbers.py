@@ -44,6 +44,8 @@ _BAR = lazy_re(r"%(\|[^|]*\|)")
 _TRAINS = lazy_re(
     r"(?i)\W*(?:(?:(?!val|test|eval)[\w-]{1,20}+ )?train\w*(?: progress)?\W*)?\d+%\|[^|]*\|.*(?:(?:it|step|batch|iter)/s|s/(?:it|step|batch|iter)|\?it)\b"
 )  # preprocessing names itself
+_SECONDS = {"s", "sec", "secs", "second", "seconds"}
+_CLOSES = lazy_re(r"[\s)\]|]*")
 _TIMES = {"ms", "us", "µs", "s", "sec", "secs", "seconds"}
 _AND_SECONDS = lazy_re(r" ?\d+(?:\.\d+)?[ms]\b")
 _DRAWN = lazy_re(r"\[[=>.#-]+ +$")  # the drawn part of a bar that writes its count in its middle (pytorch-cifar's progress_bar)
@@ -171,6 +173,8 @@ class _Scan:
             self._add("rank", "", span)
         elif key[:1] == "(" and first_of_several(key[1:], m.string[m.end() :][:1], self.keys[i + 1 :]):
             self._metric(i, key[1:], unit)
+        elif not key and unit in _SECONDS and not self.line.bar and self.found and _CLOSES.fullmatch(m.string, m.end()):
+            self._add("metric", "time", span)  # "epoch 3 | loss 0.25 | 1.7s"
         elif not key:
             self._add("metric" if SPEED.fullmatch(unit) and not self.line.bar else "skip", unit, span)
         elif self._is_metric(i, key):

@@ -1,7 +1,7 @@
 """Settings that a sentence names by words which nothing else goes by: ``adam lr=0.002``, ``Adam 1e-3``, ``AMP: float16, static loss scale 65536``.
 
 Each of them needs its own pair of words beside each other: an optimizer and its rate, the mixing of precisions and a type, a loss scale and what is done with it,
-data and their classes.
+the range of a batch, data and their classes.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ _SCALE = lazy_re(
     r"(?i)(?<![\w./-])(?:static|fixed|constant) loss[ _]scal(?:e|ing)(?: of| at| is|) ?[:=]? ?(?P<scale>\d{1,12}(?:\.\d{1,6})?)(?![\w.]\w)"
 )
 _CLASSES = lazy_re(r"(?i)(?:\b(?:belonging to|with|among|into|over)|,) (?P<n>\d{2,5}|[2-9]) classes\b")
+_RANGE = lazy_re(
+    r"(?i)\b(?P<of>(?:[a-z]\w{0,20} ){0,2}(?:batch|images?|pixels?|inputs?|features?)) range\W{1,3}(?P<min>-?\d[\d.]{0,12}(?:e[-+]?\d\d?)?)(?:, ?| to | ?\.\. ?)(?P<max>-?\d[\d.]{0,12}(?:e[-+]?\d\d?)?)"
+)
 
 
 def in_words(text: str) -> list[tuple[str, object]]:
@@ -38,4 +41,6 @@ def in_words(text: str) -> list[tuple[str, object]]:
         found.append(("static_loss_scale", float(m["scale"])))
     if (m := _CLASSES.search(text)) is not None:
         found.append(("num_classes", int(m["n"])))
+    if (m := _RANGE.search(text)) is not None:
+        found += [(f"{m['of']}.{end}", float(m[end].rstrip("."))) for end in ("min", "max")]
     return found
