@@ -32,6 +32,7 @@ EARLY = lazy_re(
 FINAL = lazy_re(
     r"(?i)\bfinal (?:trained |fine-?tuned )?(?:model|weights|checkpoint|policy|agent|adapter|network|state)s?\b|(?<![a-z])final(?:_\w{0,40})?\.(?:pth?|ckpt|bin|zip|h5|keras|safetensors|pkl|npz|msgpack)\b|model_final\b"
 )
+_BEST = lazy_re(r"(?i)(?<![a-z])best(?![a-z])")  # the best one so far
 NEAR_END = 50  # lines of a summary, a save or a test that may follow the closing line of a log without steps
 COUNTDOWN = lazy_re(r"(?:^|[/_. ])(?:eta|remaining|time_left)(?:_?(?:time|s|sec|secs|seconds|hours))?$")
 PROGRESS = lazy_re(r"(?:^|[/_. ])(?:progress|percent(?:age)?|pct)(?:[/_. ](?:done|complete|pct|percent))?$")
@@ -128,7 +129,12 @@ def _summed_up(run: Run, last: list[Event]) -> Finish | None:
 def _saved_behind(run: Run, last: list[Event]) -> Finish | None:
     """The first checkpoint that a log tells of, behind its last step: what is saved as it trains is told of before."""
     found = [e for e in last if e["kind"] == "checkpoint_saved" and str(e["source"]) in endings.progress(run)]
-    if not found or work_left(run) or any(endings.steps_after(run, e) or not endings.stands_last(run, e, NEAR_END) for e in found):
+    if (
+        not found
+        or any(_BEST.search(e["text"]) for e in found)
+        or work_left(run)
+        or any(endings.steps_after(run, e) or not endings.stands_last(run, e, NEAR_END) for e in found)
+    ):
         return None
     return _told(run, found[0], "guess")
 

@@ -23,9 +23,9 @@ EFFECTS = {
 }  # symptoms of their own, for which there is no detector
 
 NO_DROPOUT = "config does not mention dropout."
+BEYOND = 10.0  # unit: ten times
 BY_HEART = 0.1  # of the early level: where the shadow detector calls any task memorized
 # unit: a hundredth; half; measured: a healthy run of the seen sets whose training ends there keeps a third, with 98 % right
-BEYOND = 10.0  # unit: ten times
 APART, HALF = 0.01, 0.5
 EARLY, LEAST = 5, 20  # statistical: medians of 5 and 15 are off by half and a third of a noise; their sum at least
 BEGINS = 0.1  # share of the run by which its log must begin, as for the plateau detector

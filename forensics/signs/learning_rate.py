@@ -124,7 +124,7 @@ def _against_usual(run: Run, low: float, high: float) -> Sign:
     r, known = recipe(run), usual(run)
     if not r.rate:
         return cannot_tell("neither log nor config says the learning rate.")
-    if known.low is None and low >= FAR and r.usual and r.rate >= FAR * r.usual:
+    if known.low is None and low >= FAR and tuned(run) and family(run) == "adam" and r.usual and r.rate >= FAR * r.usual:
         text = f"The peak learning rate of {r.rate:.3g} is {r.rate / r.usual:.0f} times what is usual where such a model is trained from the start"
         return seen(f"{text} ({r.usual:.2g}), and one that is tuned takes no more.", where=_rate_place(run))
     if known.low is None or known.high is None:

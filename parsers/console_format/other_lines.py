@@ -183,15 +183,13 @@ class Words:
                     known.setdefault(told, int(value))
 
     def printed_dict(self, n: int, body: str) -> bool:
-        """Settings printed as a dictionary; its lines may be read as something else as well, unless it sets a switch, or a rate beside what it
-        names by a word: then ``num_timesteps`` in it is the plan and no step that was reached, and ``lr`` no rate that was logged."""
+        """Settings printed as a dictionary; its lines may be read as something else as well, unless it sets a switch or names something by a
+        word: then ``num_timesteps`` in it is the plan and no step that was reached, and ``lr`` no rate that was logged."""
         estimator = self.estimator.feed(n, body)
         pairs = self.dictionary.feed(n, body) if estimator is None else estimator
         for key, value, at in pairs:
             self.rows.config(key, value, at=at)
-        return estimator is not None or any(
-            isinstance(value, bool) or (isinstance(value, str) and value.isidentifier()) for _, value, _ in pairs
-        )
+        return estimator is not None or any(isinstance(v, bool) or (isinstance(v, str) and v.isidentifier()) for _, v, _ in pairs)
 
     def printed_again(self, n: int, body: str) -> bool:
         """A dictionary of settings that begins as one of an earlier launch did, once training has begun."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import runs
 from curves import noisy, run_of
 
+import forensics
 from forensics.detectors import loss_scale
 from forensics.signs import scaler
 from forensics.signs.sign import Symptoms
@@ -69,3 +71,12 @@ def test_a_logarithm_of_the_scale_falls_by_what_it_stands_for(tmp_path: Path, ta
     """Seven less is 2^7 of a logarithm, and next to nothing of a scale."""
     run = runs.read(runs.write(tmp_path / "run", 100, **{tag: lambda i: 23.0 if i < 50 else 16.0}))
     assert [f.facts.collapsed for f in loss_scale.detect(run)] == told
+
+
+@pytest.mark.parametrize(("count", "told"), [("epoch", []), ("step", ["warning"])])
+def test_halvings_of_epochs_are_few_of_their_steps(tmp_path: Path, count: str, told: list[str]) -> None:
+    """Six halvings in sixteen epochs are nothing: each has hundreds of steps."""
+    scale = [2.0 ** (15 + i % 3 % 2) for i in range(16)]
+    rows = [{count: i, "train_loss": 2 - i / 20, "loss_scale": x} for i, x in enumerate(scale)]
+    (tmp_path / "log.txt").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert [f.severity for f in loss_scale.detect(forensics.read(tmp_path))] == told

@@ -224,6 +224,9 @@ def test_trainings_of_one_log_that_are_equally_long_look_finished(tmp_path: Path
         ("Finetuned model saved: out_final.pth\n", "finished"),
         ("Saved final model to: runs/fight/model_final.zip\n", "finished"),
         ("Model saved to checkpoints/best.pt\n", "unknown"),  # the best so far
+        ("Models saved to agents/ebe061ad\n", "finished"),  # and nothing before
+        ("Best Iter(validation)= 35  train = 0.09, valid = 0.31 [266.3 s]\n", "finished"),
+        ("Best epoch so far: 35\n", "unknown"),
         ("Saved final model to: runs/fight/model_final.zip\nstep 97: loss 1.5\nstep 98: loss 1.5\nstep 99: loss 1.5\n", "unknown"),
         ("----------- Total 1 run: 480.39132952690125s -----------\n", "finished"),
         ("Total 4 runs were planned\n", "unknown"),

@@ -51,6 +51,10 @@ def test_noise_between_ranks_is_no_disagreement(tmp_path: Path, ranks: int) -> N
     )
 
 
+def test_batches_that_scatter_more_as_the_loss_falls_are_no_drift(tmp_path: Path) -> None:
+    assert not found(ranked(tmp_path / "r", 2, loss=lambda s, r, g: curve(s) * float(np.exp(0.003 * s * g.standard_normal()))))
+
+
 def test_slow_noise_between_ranks_is_none_either() -> None:
     fired = 0
     for seed in range(40):

@@ -34,6 +34,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any]]] = [
     (signs.climbed_before_it_stood, "seen", {"loss.train": STILL, "loss.eval": np.where(T < 30, 40.0, STILL)}),
     (signs.climbed_before_it_stood, "absent", {"loss.train": STILL}),
     (signs.climbed_before_it_stood, "absent", {"loss.train": SPIKE}),  # it learnt
+    (signs.climbed_before_it_stood, "cannot tell", {"loss.train": THROWN, "acc.eval": np.full(300, 0.96)}),  # a trained model goes on
+    (signs.climbed_before_it_stood, "seen", {"loss.train": THROWN, "acc.eval": np.full(300, 0.1)}),
     (signs.climbed_before_it_stood, "absent", {"loss.train": 1.8 + T / 50}),  # it diverges
     (signs.gradient_gone_after_trouble, "seen", {"loss.train": UNDONE, "grad.norm": GONE}),
     (signs.gradient_gone_after_trouble, "absent", {"loss.train": UNDONE, "grad.norm": NORM}),  # other labels from there on

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,10 @@ def test_a_test_far_better_than_all_evaluations_on_the_way(tmp_path: Path, val: 
 
 def test_a_set_called_va_is_one_on_the_way(tmp_path: Path) -> None:
     assert looked(tmp_path, "test acc 0.73", score="acc@va").state == SEEN
+
+
+@pytest.mark.parametrize(("value", "state"), [(0.04, SEEN), (0.95, ABSENT)])
+def test_a_share_of_the_variance_is_compared_too(tmp_path: Path, value: float, state: str) -> None:
+    rows = [{"epoch": i, "train_loss": 1 / i, "val_r2": 0.96 - 0.3 / i} for i in range(1, 41)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"epoch": 40, "test_r2": value}]))
+    assert closing_test_far_worse(Symptoms(forensics.read(str(tmp_path)), ())).state == state

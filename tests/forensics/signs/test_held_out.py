@@ -107,6 +107,16 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (H.eval_jumped, "seen", both(FALLS, STEPS), {}),
     (H.eval_jumped, "absent", both(FALLS, FALLS), {}),
     (H.eval_jumped, "cannot tell", {"loss.train": FALLS}, {}),
+    (L.evaluation_beyond_training, "seen", both(FALLS, 66 + 20 * T), {}),  # from the first one on
+    (L.evaluation_beyond_training, "absent", both(FALLS, 60 * FALLS), {}),  # a sum where training logs a mean
+    (L.evaluation_beyond_training, "absent", both(ROTE, 2.3 + T), {}),  # learnt by heart
+    (L.evaluation_beyond_training, "cannot tell", {"loss.train": FALLS}, {}),
+    (C.score_at_chance_beside_loss, "seen", both(FALLS, FALLS) | {"other/val_map": 0 * T}, {}),
+    (C.score_at_chance_beside_loss, "cannot tell", both(FALLS, FALLS) | {"other/val_map": ACC}, {}),
+    (C.score_at_chance_beside_loss, "absent", both(FALLS, FALLS) | {"other/val_auc": 0.5 + ACC / 2}, {}),
+    (C.score_at_chance_beside_loss, "absent", both(FALLS, FLAT) | {"other/val_map": 0 * T}, {}),
+    (C.score_at_chance_beside_loss, "cannot tell", {"other/val_map": 0 * T}, {}),
+    (L.training_learnt_by_heart, "absent", {"loss.train": np.where(T < 40, FALLS, -1e12)}, {}),  # it has no floor
     (H.hits_jumped_alone, "seen", both(FALLS, FALLS), HITS),
     (H.hits_jumped_alone, "absent", both(FALLS, STEPS) | {"acc.eval": ACC}, {}),
     (H.hits_jumped_alone, "cannot tell", both(FALLS, FALLS), {}),

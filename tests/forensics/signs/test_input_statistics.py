@@ -170,3 +170,12 @@ def test_what_is_printed_once_of_the_inputs(tmp_path: Path, line: str, state: st
     told = I.inputs_far_from_unit(Symptoms(read(tmp_path), ()))
     assert told.state == state, told.text
     assert told.where == ("train.log line 2" if state != CANNOT_TELL else "")
+
+
+@pytest.mark.parametrize(("said", "state"), [("[0.00, 255.00]", SEEN), ("[-2.33, 2.29]", ABSENT)])
+def test_the_range_of_a_batch_that_a_log_prints(tmp_path: Path, said: str, state: str) -> None:
+    lines = [f"train 1024 images, val 512 images, 8 classes; first batch range {said}"]
+    lines += [f"step {i} loss {2 - i / 99:.4f}" for i in range(1, 40)]
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    found = I.inputs_far_from_unit(Symptoms(read(tmp_path), ()))
+    assert found.state == state, found.text

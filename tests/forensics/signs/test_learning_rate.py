@@ -43,8 +43,9 @@ def turn(step: int) -> Finding[Any]:
         (0.03, {}, (CANNOT_TELL,) * 4),
         (1e-4, {"optimizer": "sgd", "optimizer_name": "adam"}, (CANNOT_TELL,) * 4),
         (0.03, {"optimizer": "lion"}, (CANNOT_TELL,) * 4),
-        (0.03, GPT | {"pretrained": True}, (CANNOT_TELL,) * 4),
-        (0.03, GPT | {"lora_r": 8}, (CANNOT_TELL,) * 4),
+        (0.02, GPT | {"pretrained": True}, (CANNOT_TELL,) * 4),
+        (0.3, GPT | {"pretrained": True}, (SEEN, CANNOT_TELL, CANNOT_TELL, CANNOT_TELL)),  # more than trains it from the start
+        (0.02, GPT | {"lora_r": 8}, (CANNOT_TELL,) * 4),
         (0.03, GPT | {"package.peft": "0.17"}, (SEEN, ABSENT, ABSENT, ABSENT)),  # installed, not used
         (0.03, GPT | {"use_lora": False, "lora_r": 8}, (SEEN, ABSENT, ABSENT, ABSENT)),
     ],
@@ -62,6 +63,11 @@ def test_a_rate_below_that_of_any_optimizer(rate: float, stuck: bool, state: str
     )
     found = of("rate_far_below_usual", {"lr": np.full(400, rate)}, (still,) if stuck else ())
     assert found.state == state, found.text
+
+
+def test_a_log_that_breaks_off_in_its_warmup_says_nothing_of_the_peak() -> None:
+    for rate, state in ((np.linspace(2e-9, 2e-7, 400), CANNOT_TELL), (np.full(400, 2e-7), SEEN)):
+        assert of("rate_far_below_usual", {"lr": rate}, config=GPT).state == state
 
 
 def test_the_trainer_of_hugging_face_takes_adam_where_nothing_is_said() -> None:

@@ -40,6 +40,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (P.entropy_collapsed, "seen", {"rl.entropy": -0.7 * FADES}, {}),
     (P.entropy_collapsed, "seen", {"rl.entropy": -5e-8 * ONE}, {}),
     (P.entropy_collapsed, "absent", {"rl.entropy": 0.7 * ONE}, {}),
+    (P.entropy_collapsed, "absent", {"rl.entropy": 0.7 * FADES, "rl.reward": np.minimum(0.2 + GROWS, 1.0)}, {}),  # every answer is right
+    (P.entropy_collapsed, "seen", {"rl.entropy": 0.7 * FADES, "rl.reward": 0.3 + 0.01 * np.sin(T)}, {}),
     (P.entropy_collapsed, "cannot tell", {"rl.entropy": 1 - GROWS}, {}),
     (P.entropy_collapsed, "cannot tell", {"rl.reward": GROWS}, {}),
     (P.policy_kl_ran_away, "seen", {"rl.kl": 20 * GROWS, "rl.reward": GROWS}, {}),
@@ -174,6 +176,16 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (K.kl_weight_annealed, "cannot tell", {"loss.train": FADES}, {}),
     (O.experts_unbalanced, "seen", {f"other/moe/expert_{i}_load": (ONE if i else 9 * ONE) for i in range(8)}, {}),
     (O.experts_unbalanced, "absent", {f"other/moe/expert_{i}_load": ONE for i in range(8)}, {}),
+    (
+        O.experts_unbalanced,  # of two layers each is judged by itself
+        "seen",
+        {
+            f"other/moe/load_l{k}/{i}": x * ONE
+            for k in (0, 1)
+            for i, x in enumerate((0.25, 0.25, 0.25, 0.25) if k else (0.88, 0.04, 0.04, 0.04))
+        },
+        {},
+    ),
     (O.experts_unbalanced, "absent", {f"other/expert_load/{i}": x * ONE for i, x in enumerate((0.51, 0.3, 0.07, 0.12))}, {}),
     (O.experts_unbalanced, "seen", {f"other/load L0/{i}": x * ONE for i, x in enumerate((0.0, 0.0, 0.0, 1.0))}, {}),
     (O.experts_unbalanced, "cannot tell", {f"other/gpu_usage/{i}": x * ONE for i, x in enumerate((0.0, 0.0, 0.0, 1.0))}, {}),  # devices

@@ -48,6 +48,9 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (L.policy_hardly_moves, "cannot tell", STILL, {}),
     (L.values_beyond_returns, "seen", {"rl.reward": 4 * ONE, "other/losses/value_mean": 0.5 * np.exp(AT / 6)}, {}),
     (L.values_beyond_returns, "absent", {"rl.reward": 4 * ONE, "other/losses/value_mean": 0.1 * AT}, {}),
+    # one lucky episode of a random policy is no yardstick for what is paid in the end
+    (L.values_beyond_returns, "seen", {"rl.reward": np.where(AT == 2, 60.0, 10 - AT / 40), "other/losses/q_values": 0.5 + 1.8 * AT}, {}),
+    (L.values_beyond_returns, "absent", {"rl.reward": 9 + 2 * AT, "other/losses/q_values": 0.5 + 1.8 * AT}, {}),
     (L.values_beyond_returns, "absent", {"rl.reward": 4 * ONE, "other/losses/value_mean": 300 * ONE}, {}),  # in another unit from the start
     (L.values_beyond_returns, "seen", {"rl.reward": 27 - 0.3 * AT, "other/q_mean": 0.1 + 1.2 * AT}, {}),
     (L.values_beyond_returns, "absent", {"rl.reward": 20 + 0.3 * AT, "other/q_mean": 0.1 + 1.2 * AT}, {}),  # as returns grow

@@ -37,6 +37,9 @@ FADES = np.exp(-AT / 5)
             "cannot tell",
         ),  # an autoencoder's noise
         ({"other/pixel_std": 0.4 * FADES}, {}, "cannot tell"),
+        ({"other/item_cos_mean": 1 - 0.4 * FADES}, {}, "seen"),  # no negatives: one direction for all
+        ({"other/item_cos_mean": 0.7 * ONE}, {}, "absent"),
+        ({"other/pos_cos_mean": 1 - 0.4 * FADES}, {}, "cannot tell"),  # pairs that are to agree
         ({"loss.train": -1 + 0.3 * FADES}, {}, "cannot tell"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,32 @@ def test_a_launch_that_sets_another_vocabulary() -> None:
 )
 def test_a_launch_that_encodes_the_evaluation_otherwise(config: Any, state: str) -> None:
     assert saved_weights.tokenizer_differs(made({"loss.train": np.ones(30)}, config=config)).state == state
+
+
+IDS = {c: i for i, c in enumerate("abcdefghijkl")}
+MOVED = {c: i for i, c in enumerate("lkjihgfedcba")}
+LINES = "".join(f"{c} {i}\n" for c, i in IDS.items())
+
+
+@pytest.mark.parametrize(
+    ("files", "state"),
+    [
+        ({"vocab_train.json": json.dumps(IDS), "vocab_valid.json": json.dumps(MOVED)}, SEEN),
+        ({"data/vocab.train.en": LINES, "data/vocab.valid.en": "".join(f"{c} {i}\n" for c, i in MOVED.items())}, SEEN),
+        ({"train_tokens.txt": "\n".join(IDS), "val_tokens.txt": "\n".join(MOVED)}, SEEN),
+        ({"vocab_train.json": json.dumps(IDS), "vocab_valid.json": json.dumps(IDS | {"z": 12})}, CANNOT_TELL),
+        ({"vocab_train.json": json.dumps(IDS), "vocab.json": json.dumps(MOVED)}, CANNOT_TELL),  # of what is not said
+        ({"data/vocab.train.en": LINES, "data/vocab.valid.fr": "".join(f"{c} {i}\n" for c, i in MOVED.items())}, CANNOT_TELL),
+        ({"vocab_train.json": "{", "vocab_valid.json": "[]"}, CANNOT_TELL),
+    ],
+)
+def test_vocabularies_that_lie_with_the_run(tmp_path: Any, files: Any, state: str) -> None:
+    (tmp_path / "log.jsonl").write_text("".join(f'{{"step": {i}, "loss": {2 - i / 50}}}\n' for i in range(30)))
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = saved_weights.tokenizer_differs(Symptoms(forensics.read(str(tmp_path)), ()))
+    assert found.state == state, found.text
 
 
 HEALTHY = np.r_[np.full(100, 65536.0), np.full(200, 32768.0)]

@@ -60,6 +60,12 @@ def test_a_schedule_on_its_way_when_the_run_is_over(lr: Any, config: Mapping[str
     assert found.state == state, found.text
 
 
+def test_what_learns_all_the_same_needs_no_peak() -> None:
+    run = run_of({"loss.train": 2 * np.exp(-STEP / 200), "lr": LINE}, interval=10, events=DONE)
+    run.attempts[0]["steps"] = [0, 630]
+    assert schedule_runs_slow(Symptoms(run, ())).state == "absent"
+
+
 def test_the_factor_is_told() -> None:
     run = run_of({"loss.train": noisy(N, 0.01), "lr": PEAK * STEP / (80 * 16)}, interval=10, config=CONFIG)
     assert "16 times too slow" in schedule_runs_slow(Symptoms(run, ())).text

@@ -1,0 +1,113 @@
+"""Curves that look like trouble and are none: of runs that others made or left behind, each beside what is trouble."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import forensics
+from forensics.case import Finding
+from forensics.detectors import checkpoint_damage, divergence, eval_jump, plateau, train_eval_gap
+from parsers import read
+from tests.forensics.curves import run_of
+
+N = 60
+T = np.arange(N)
+FALLS = 2 * np.exp(-T / 15) + 0.2
+TURNS = np.where(T < 20, 1.2 * FALLS, 1.2 * FALLS[20] * (1 + (T - 20) / 130))  # up by three tenths of its lowest
+
+
+def severities(detect: Callable[[Any], Any], **metrics: Any) -> list[str]:
+    found: list[Finding] = list(detect(run_of({name.replace("__", "."): values for name, values in metrics.items()})))
+    return [f.severity for f in found]
+
+
+def test_an_evaluation_that_goes_on_to_where_it_was_before_has_not_stepped() -> None:
+    """Its scatter has a long tail: out there it was before, from the same level."""
+    calm = 700 + 30 * np.sin(T * T)
+    out = np.where(T >= 40, 5000.0, calm)
+    assert severities(eval_jump.detect, loss__eval=out, loss__train=FALLS) == ["warning"]
+    assert severities(eval_jump.detect, loss__eval=np.where((T == 20) | (T == 28), 8600.0, out), loss__train=FALLS) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "severity"),
+    [
+        ({}, "warning"),
+        ({"other/val_r2": np.minimum(0.5 + T / 40, 0.93) - np.maximum(T - 20, 0) / 4000}, "info"),  # what it answers is as good
+        ({"other/val_r2": np.minimum(0.5 + T / 40, 0.93) - np.maximum(T - 20, 0) / 400}, "warning"),
+        ({"acc.eval": np.minimum(0.5 + T / 40, 0.93)}, "info"),
+    ],
+)
+def test_what_the_scores_say_of_an_evaluation_loss_that_turns(more: dict[str, Any], severity: str) -> None:
+    found = list(train_eval_gap.detect(run_of({"loss.train": FALLS, "loss.eval": TURNS} | more)))
+    assert [f.severity for f in found] == [severity]
+
+
+def test_what_evaluation_costs_less_than_training_is_not_known_by_heart() -> None:
+    assert severities(train_eval_gap.detect, loss__train=FALLS + 1, loss__eval=TURNS) == ["info"]
+
+
+@pytest.mark.parametrize(("first", "severity"), [(0.57, "info"), (0.2, "warning")])
+def test_a_trained_model_that_gets_better_stands_still_by_no_means(first: float, severity: str) -> None:
+    """The loss falls by a hundredth, and so it does in a model that learns nothing; the evaluations tell which it is."""
+    hits = first + (0.02 * T / N if severity == "info" else 0.01 * np.sin(T))
+    assert severities(plateau.detect, loss__train=4.8 - 0.05 * T / N, acc__eval=hits) == [severity]
+
+
+def test_a_warmup_that_is_not_over_teaches_nothing_yet() -> None:
+    loss = 28.3 - T / N
+    assert severities(plateau.detect, loss__train=loss, lr=1e-9 * (T + 1)) == ["info"]
+    assert severities(plateau.detect, loss__train=loss, lr=1e-9 * np.full(N, N)) == ["warning"]
+
+
+def test_a_loss_without_a_floor_runs_away_downwards() -> None:
+    """A binary cross entropy of targets above one."""
+    runs_off = np.where(T < 30, 2 + FALLS, -(10.0 ** (T / 5)))
+    found = list(divergence.detect(run_of({"loss.train": runs_off, "loss.eval": np.where(T < 30, 2 + FALLS, 10.0 ** (T / 6))})))
+    assert [(f.severity, "without end" in f.title) for f in found] == [("critical", True)]
+    assert not list(divergence.detect(run_of({"loss.train": 1 - T / 6})))  # a likelihood of numbers
+    assert severities(train_eval_gap.detect, loss__train=runs_off, loss__eval=np.where(T < 30, 2 + FALLS, 10.0 ** (T / 6))) == ["info"]
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "severity"),
+    [
+        ("RuntimeError: The file 'llama.cpp/quantize' does not exist.", "code_error", "info"),
+        ("OSError: [Errno 28] No space left on device", "disk_full", "warning"),
+    ],
+)
+def test_a_save_that_fails_for_another_reason_than_room(tmp_path: Path, error: str, cause: str, severity: str) -> None:
+    lines = "".join(f"step {i} loss {2 - i / 99:.4f}\n" for i in range(1, 40))
+    trace = f'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n    torch.save(model, path)\n  File "serialization.py", line 943, in save\n{error}\n'
+    (tmp_path / "train.log").write_text(lines + trace)
+    case = forensics.analyze(str(tmp_path))
+    assert case.hypotheses[0].id == cause
+    assert [f.severity for f in checkpoint_damage.detect(read(tmp_path))] == [severity]
+
+
+def test_a_shell_that_finds_no_program_ends_the_run_before_it_begins(tmp_path: Path) -> None:
+    (tmp_path / "slurm-12.out").write_text(
+        "loading modules\n/var/spool/slurmd/job02859/slurm_script: line 42: torchrun: command not found\n"
+    )
+    case = forensics.analyze(str(tmp_path))
+    assert (case.verdict, case.run["status"]) == ("unhealthy", "crashed") and "command not found" in case.answer
+    (tmp_path / "slurm-12.out").write_text(
+        "bash: module: command not found\n" + "".join(f"step {i} loss {2 - i / 99:.4f}\n" for i in range(1, 99))
+    )
+    assert forensics.analyze(str(tmp_path)).verdict == "healthy"
+
+
+def test_a_sum_that_the_weight_of_a_term_lifts_ends_above_its_start_by_design(tmp_path: Path) -> None:
+    rows = []
+    for i in range(24):
+        rebuilt, kl, weight = 2.2e5 + 1e3 * math.sin(i), 6e5 * math.exp(-i / 9) + 1.2e5, 0.05 * i
+        rows.append({"epoch": i, "Reconstruction Loss": rebuilt, "KL Divergence": kl, "Total Loss": rebuilt + weight * kl})
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert forensics.analyze(str(tmp_path)).verdict == "healthy"
