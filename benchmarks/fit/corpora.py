@@ -115,7 +115,7 @@ def _planted(corpus: str, runs: Path, t: dict[str, Any]) -> Truth:
         corpus,
         t["id"],
         runs / t["id"],
-        f"{corpus}/{t['family']}",
+        f"{corpus}/{t['family'].replace('/', ' or ')}",
         t["kind"] != "healthy",
         right,
         frozenset(_ours(t.get("accept") or [])),

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
 import numpy as np
 
-from forensics.run.evaluations import shares
 from forensics.run.metrics_in_words import worded
 from forensics.run.robust import median
 from forensics.run.series import Floats, Series, parts, series
@@ -17,7 +13,6 @@ from parsers.tables import Run
 
 FIFTH = 0.2  # share of the values that make a level; as the plateau detector has it
 SMALL = 0.1  # of the sum; paper: Wang, Teng, Perdikaris (arXiv 2001.04536) weigh terms so that none has a tenth of the others' gradients
-NEAR, POINTS = 0.05, 0.02  # as the plateau detector calls a loss "at chance", and an accuracy no better than guessing
 FELL, STILL = 0.5, 0.1  # unit: the sum halves, and the term stays within a tenth
 # Penalties and measures of balance have a level of their own to stay at: nothing is to be fitted there
 _PENALTY = lazy_re(r"(?i)(^|[^a-z])(kld?|aux|z|reg\w*|balanc\w*|penalty|decay|entropy|commit\w*|moe|router|sparsity|gp|l[12])([^a-z]|$)")
@@ -49,41 +44,6 @@ def held_out(run: Run) -> list[tuple[Series, Series]]:
     """(of held-out data, of the training) of the terms that were logged of both, penalties apart."""
     terms = {(loss.split, loss.core): s for s in parts(run, "loss.aux") if not is_penalty(s.tag) and (loss := loss_names.term(s.tag)).core}
     return [(s, terms["train", core]) for (side, core), s in terms.items() if side == "eval" and ("train", core) in terms]
-
-
-@dataclass(frozen=True)
-class AtChance:
-    """A term that stands at ln(classes) through the whole run, and another that learns meanwhile."""
-
-    term: Series
-    classes: int
-    hits: float  # share, at the end
-    levels: tuple[float, float]
-    other: Series
-    other_levels: tuple[float, float]
-
-
-def at_chance(run: Run, least: int) -> AtChance | None:
-    """The term of the loss that stands at ln(K) while the accuracy stands at 1/K and another term halves. Without an accuracy a level
-    near the logarithm of some whole number says nothing; where K is 2 only one of held-out data counts: the discriminator of a sound
-    GAN guesses."""
-    terms = [s for name in ("loss.aux", "loss.part") for s in parts(run, name) if s.usable.sum() >= least and not is_penalty(s.tag)]
-    levels = {s.tag: _levels(s.value[s.usable], least) for s in terms}
-    fell = [s for s in terms if 0 < levels[s.tag][1] <= FELL * levels[s.tag][0]]
-    hits = [
-        (name, shares(a.value[a.usable])) for name in ("acc.eval", "acc.train") if (a := series(run, name)) is not None and a.usable.any()
-    ]
-    if not fell or not hits:
-        return None
-    name, x = hits[0]
-    end = median(x[-max(int(FIFTH * len(x)), 1) :])
-    for s in terms:
-        classes = round(math.exp(min(levels[s.tag][0], 10.0)))
-        tenths = [median(part) for part in np.array_split(s.value[s.usable], 10)]
-        guesses = classes >= 2 and all(abs(v / math.log(classes) - 1) <= NEAR for v in tenths)
-        if guesses and abs(end - 1 / classes) <= POINTS and (name == "acc.eval" or classes > 2):
-            return AtChance(s, classes, end, levels[s.tag], fell[0], levels[fell[0].tag])
-    return None
 
 
 def of_a_loss(run: Run, pattern: str) -> tuple[Series, ...]:

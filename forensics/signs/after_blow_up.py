@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.detectors import initial_loss, plateau
-from forensics.run.robust import median
 from forensics.run.series import names, series
 from forensics.run.trained_before import knew_at_first
-from forensics.run.trouble import trouble
 from forensics.run.usable_values import begins_late, first_level, lacking, last_level, levels, usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
@@ -18,7 +16,6 @@ TENTHS, LEAST = 10, 30  # unit; bound: values whose tenths are three each
 # unit: half and twice; bound: evaluations after the first updates of batch norm are off by less. measured: of 917 runs six climb so, all faulty
 HALF, TWICE, FAR = 0.5, 2.0, 5.0
 BACK = 0.9  # of the first level: less than a tenth of it is left of what was learnt
-GONE = 0.2  # of the gradient norm before the trouble: on the flat ground where a network that gives one answer stands
 
 
 def learning_undone(s: Symptoms) -> Sign:
@@ -57,23 +54,6 @@ def climbed_before_it_stood(s: Symptoms) -> Sign:
     if len(held_out) and held_out[: max(len(held_out) // TENTHS, 1)].max() >= FAR * first and last >= BACK * first:
         return seen(f"{text} An evaluation gives {held_out.max():.4g}.", first=int(step[0]), last=int(step[-1]))
     return absent(text)
-
-
-def gradient_gone_after_trouble(s: Symptoms) -> Sign:
-    """After a trouble that undid what was learnt the gradient norm stays below a fifth of what it was: the network gives one answer."""
-    undone, found = learning_undone(s), trouble(s.findings)
-    if undone.state != "seen" or not found:
-        return does_not_arise("no trouble undid what was learnt.") if undone.state == "absent" or not found else cannot_tell(undone.text)
-    if why := lacking(s.run, LEAST, "grad.norm"):
-        return cannot_tell(why)
-    step, x = usable(s.run, "grad.norm")
-    at = found[0].first_step or 0
-    before, after = x[step < at], x[-len(x) // 3 :]
-    if len(before) < plateau.LEVEL:
-        return cannot_tell(f"too few gradient norms come before the trouble at step {at}.")
-    usual, left = median(before), median(after)
-    text = f"The gradient norm is {usual:.3g} before the trouble at step {at} and {left:.3g} in the last third of the run."
-    return seen(text, found[:1], first=at, last=int(step[-1])) if left < GONE * usual else absent(text, found[:1])
 
 
 def loss_above_any_guess(s: Symptoms) -> Sign:

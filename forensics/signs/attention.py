@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.detectors import attention_logits, loss_spike
-from forensics.findings import GRAVE
+from forensics.detectors import attention_logits
 from forensics.run.robust import median
-from forensics.run.usable_values import lacking, last_level
-from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
-from forensics.spikes.selected import LEAST
+from forensics.run.usable_values import last_level
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 
 
 def attention_logits_grew(s: Symptoms) -> Sign:
@@ -39,22 +37,3 @@ def attention_saturated_from_start(s: Symptoms) -> Sign:
             f"nothing shows that the model was untrained when its largest attention logit was {first:.3g}, or it grew from there."
         )
     return absent(f"The largest attention logit begins at {first:.3g}.")
-
-
-def loss_left_before_logits(s: Symptoms) -> Sign:
-    """The loss spiked before the attention logits ran away."""
-    grown = s.of(attention_logits.Facts)
-    if not grown:
-        return does_not_arise("no runaway of attention logits was logged, so nothing comes before it.")
-    at = grown[0].facts.step
-    spikes = s.of(loss_spike.Facts, severity=GRAVE)
-    if before := [f for f in spikes if f.facts.start < at]:
-        text = f"The loss spiked at step {before[0].facts.start}, before the attention passed its limit at step {at}."
-        return seen(text, [before[0], grown[0]], first=before[0].facts.start, last=at)
-    if not spikes and (why := lacking(s.run, LEAST)):
-        return cannot_tell(why)
-    if not spikes:
-        return absent(f"The loss does not spike before the attention passes its limit at step {at}, nor after it.", grown)
-    return absent(
-        f"The loss first spikes at step {spikes[0].facts.start}, the attention passes its limit at step {at}.", [spikes[0], grown[0]]
-    )

@@ -11,7 +11,7 @@ from forensics.run import settings
 from forensics.run.evaluations import shares
 from forensics.run.metric_columns import arrays
 from forensics.run.robust import median
-from forensics.run.series import Series, names, parts, series
+from forensics.run.series import Series, names, parts
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 from parsers import arrow
 from parsers.lazy_regex import lazy_re
@@ -19,10 +19,7 @@ from parsers.name_rules import words
 from parsers.tables import Run
 
 SUBJECT = "held_out"  # another half of it
-EFFECTS = {
-    "closing_test_far_worse": "acc.eval",
-    "closing_test_far_better": "acc.eval",
-}  # symptoms of their own, for which there is no detector
+EFFECTS = {"closing_test_far_worse": "acc.eval"}  # a symptom of its own, for which there is no detector
 
 FAR = 0.1  # bound: a tenth of all answers; a test set that was made anew took 0.03 to 0.15 on CIFAR-10 (arXiv 1902.10811)
 ERRORS = 5.0  # statistical: standard errors of a share, within which chance stays in all but one of a million cases
@@ -61,26 +58,6 @@ def closing_test_far_worse(s: Symptoms) -> Sign:
         return seen(f"{text}.", where=s.run.where(t.source, t.at), last=step, short=short)
     if short > min(FAR, room):
         return cannot_tell(f"the test is too small, or its distance too: {text}.")
-    return absent(f"{text}.")
-
-
-def closing_test_far_better(s: Symptoms) -> Sign:
-    """The one test at the end gives far more hits than the best evaluation on the way, and as many as training does: what was learnt holds for
-    samples that were never seen, so that the evaluations on the way measured something else."""
-    found, train = _pairs(s.run), series(s.run, "acc.train")
-    if isinstance(found, str):
-        return cannot_tell(found)
-    own = [(v, t) for v, t in found if v.name == "acc.eval"]
-    if train is None or train.usable.sum() < LASTS or not own:
-        return cannot_tell("no accuracy of training was logged beside that of a test at the end.")
-    v, t = max(own, key=lambda pair: float(shares(np.array([pair[1].value]))[0] - shares(pair[0].value[pair[0].usable]).max()))
-    best, learnt = float(shares(v.value[v.usable]).max()), median(shares(train.value[train.usable])[-LASTS:])
-    value, room, size = _of_test(s.run, t)
-    text = f"{t.tag} at the end is {value:.3g}, {train.tag} {learnt:.3g}, and {v.tag} {best:.3g} at the best of {v.usable.sum()} evaluations on the way"
-    text += f"; chance makes up to {room:.2g} of {size}"
-    if value - best > max(FAR, room) and abs(value - learnt) <= max(FAR, room) < learnt - best:
-        step = v.step[v.usable]
-        return seen(f"{text}.", where=s.run.where(t.source, t.at), first=int(step[0]), last=int(step[-1]))
     return absent(f"{text}.")
 
 

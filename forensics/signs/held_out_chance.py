@@ -21,7 +21,6 @@ SUBJECT = "held_out"  # the other half of it
 EFFECTS = {
     "eval_at_chance_throughout": "loss.eval",
     "eval_never_better": "loss.eval",
-    "eval_at_chance_beside_easy_training": "loss.eval",
 }  # symptoms of their own, for which there is no detector
 
 NO_LOSS, NO_TRAIN = "the evaluation loss was not logged.", "the training loss was not logged."
@@ -30,10 +29,7 @@ LEARNED = 0.03  # share of the first value; less is still for the plateau detect
 BY_ROTE, FELL, A_LITTLE = 0.8, 0.9, 0.95
 CHANCE = 0.05  # relative; as near as the plateau detector calls a loss "at chance"
 GUESSED = 1.2  # times 1/C: an accuracy on a few hundred samples scatters by less
-EASY = 0.1  # unit: a tenth of what guessing costs: no more is left of one loss, and no more was won of the other
-TWO_PASSES = 2.0  # bound: in which a sample is seen once or twice, so that nothing is known by heart
-TWICE = 2.0  # times 1/C: the share of the largest class of an uneven set
-LATER = 5  # bound: evaluations that the averages of batch norm, which lag behind in the first two or three, have long caught up in
+EASY = 0.1  # unit: a tenth of what training began with
 SIXTH = 6  # bound: the first and the last sixth leave two thirds of a short log between them
 STEADY = 8  # statistical: evaluations; of so many without a trend the first is the best once in eight
 LEAST, HITLESS = 3, 4  # bound: three values make a median; statistical: as many evaluations as the plateau detector wants of one accuracy
@@ -125,35 +121,6 @@ def score_at_chance_beside_loss(s: Symptoms) -> Sign:
     if stuck is None or not 0 < median(x[-LEAST:]) <= (1 - COMES_DOWN) * x[0]:
         return absent(f"{(stuck or told[0]).text} {text[0].upper()}{text[1:]}")
     return seen(f"{stuck.text.rstrip('.')}, while {text}", first=stuck.numbers.get("first"))
-
-
-def eval_at_chance_beside_easy_training(s: Symptoms) -> Sign:
-    """Within two passes over the data next to nothing is left of the training loss, and every later evaluation is about as bad as guessing: what
-    is evaluated is not what was so easy to learn, as where nearly all training samples have one label. Nothing can be known by heart so soon."""
-    train, epoch, (step, x) = series(s.run, "loss.train"), series(s.run, "epoch"), held.evaluations(s.run)
-    chance = held.guessing(s.run, train) if train is not None else None
-    n = held.outcomes(s.run)
-    if train is None or chance is None or n is None or len(x) <= LATER:
-        few = f"{LATER + 1} evaluation losses beside a training loss were not logged."
-        return cannot_tell(
-            few if len(x) <= LATER or train is None else "config names no classes, or the training loss is no cross entropy."
-        )
-    passes = held.level_at(epoch, int(step[1]), 1) if epoch is not None else None
-    if epoch is None or passes is None or passes - float(epoch.value[epoch.usable][0]) > TWO_PASSES:
-        return cannot_tell("no second evaluation within two passes over the data was logged.")
-    left, lowest = held.level_at(train, int(step[1]), LEAST), float(x[1:].min())
-    share = held.shares(held.evaluations(s.run, "acc.eval")[1])
-    if left is None:
-        return cannot_tell("no training loss was logged until the second evaluation.")
-    text = (
-        f"Training loss is {left:.3g} by the second evaluation, and the lowest of {len(x) - 1} evaluation losses from there on {lowest:.4g}"
-    )
-    text += f"; guessing among {n:.0f} costs {chance:.4g}"
-    if left > EASY * chance or lowest < (1 - EASY) * chance:
-        return absent(f"{text}.")
-    if len(share) and share.max() > TWICE / n:
-        return absent(f"{text}, but {share.max():.0%} are right.")
-    return seen(f"{text}.", first=int(step[1]), last=int(step[-1]))
 
 
 def _loss(run: Run) -> Sign | None:

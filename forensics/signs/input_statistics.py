@@ -14,9 +14,8 @@ from forensics.run.metrics_in_words import worded
 from forensics.run.robust import median, robust_sigma
 from forensics.run.scores import curve
 from forensics.run.series import Floats, Ints, Series
-from forensics.run.usable_values import interval, lacking, usable
-from forensics.signs import configured
-from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from forensics.run.usable_values import interval
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from forensics.spikes.selected import Spike, of_note
 from parsers.lazy_regex import lazy_re
 from parsers.name_rules import words
@@ -46,7 +45,6 @@ STRETCH = loss_spike.STRETCH  # rows: as many make a stretch of the loss
 APART = 4.0  # statistical: spreads between the levels before and after; a steady drift through the whole run makes 2.7
 BEYOND = 0.9  # share of the values that lie on their own side of the middle
 BESIDE = 2  # logged intervals between a step of the inputs and that of the loss
-LEAP, LEAPS = 100.0, 3  # bound: ten standard deviations of a target, squared; more rows than one bad batch touches
 WIDE = 50.0  # bound: of inputs that were scaled none in any data set lies fifty deviations out; a byte of a picture reaches 255
 FAR = 10.0  # unit: ten standard deviations of inputs that were scaled as usual, to mean 0 and spread 1
 
@@ -186,20 +184,3 @@ def _printed(run: Run) -> Sign | None:
 def _told(logged: Sequence[Series]) -> str:
     middle = ", ".join(f"{p.tag} ({np.median(p.value[p.usable]):.3g} in the median)" for p in logged[:3])
     return f"{middle} {'stands' if len(logged) == 1 else 'stand'}"
-
-
-def loss_leaps_on_raw_inputs(s: Symptoms) -> Sign:
-    """The config leaves the inputs as they were measured, and the loss, once down, rises a hundredfold over its median in three rows or more."""
-    raw = configured.inputs_left_raw(s)
-    if raw.state != SEEN:
-        return does_not_arise("config does not say that the inputs are left as they were measured.")
-    if why := lacking(s.run, LEAST, "loss.train"):
-        return cannot_tell(why)
-    step, x = usable(s.run, "loss.train")
-    level = median(x)
-    down = int(np.argmax(x <= level))
-    rows = down + np.flatnonzero(x[down:] > LEAP * level)
-    if level <= 0 or len(rows) < LEAPS:
-        return absent(f"{raw.text.rstrip('.')}, and the loss rises a hundredfold over its median of {level:.4g} in {len(rows)} rows.")
-    text = f"{raw.text.rstrip('.')}, and the loss leaps from {level:.4g} in the median to {x[rows].max():.4g}, a hundredfold in {len(rows)} rows."
-    return seen(text, where=raw.where, first=int(step[rows[0]]), last=int(step[rows[-1]]))

@@ -8,14 +8,10 @@ from forensics.case import Finding
 from forensics.detectors import logger_artefact
 from forensics.run import loss_factor, meter_dips, settings
 from forensics.run.evaluations import outcomes
-from forensics.run.robust import median
 from forensics.run.series import series
-from forensics.run.usable_values import usable
-from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
-EFFECTS = {"loss_multiple_throughout": "loss.train"}  # a symptom of its own, for which there is no detector
 # unit: a sum over three; more than what dropout or augmentation lift. The gradient of a mean is of the order of 1, at which it is usually clipped
-MULTIPLE = 3.0
 
 
 def unit_artefact(s: Symptoms) -> Sign:
@@ -31,33 +27,8 @@ def unit_artefact(s: Symptoms) -> Sign:
     return absent(f"The first loss is {m.ratio:.3g} times {m.against}.", where=m.where)
 
 
-def loss_multiple_throughout(s: Symptoms) -> Sign:
-    """The training loss is at least three times the evaluation loss, by one factor from first to last while both fall, and the gradient, where it was
-    logged, as large by it as that of a mean: a sum. Where the gradient is ordinary, the logged number alone is one. Or at every evaluation it is just
-    as many times that loss as config accumulates micro-batches or has processes."""
-    m, norm = loss_factor.throughout(s.run), usable(s.run, "grad.norm")[1]
-    if m is None:
-        return cannot_tell("training and evaluation loss are not one multiple of each other while both fall, or were not logged.")
-    text = f"The training loss is {m.ratio:.3g} times {m.against} from step {m.step} to step {m.last}"
-    if m.factor is not None:
-        return seen(f"{text}, and {m.factor.says} is {m.factor.value}.", where=m.factor.where, first=m.step, last=m.last)
-    text += ", while both fall"
-    if m.ratio < MULTIPLE:
-        return absent(f"{text}.", where=m.where)
-    if not len(norm) and m.least < MULTIPLE:  # dropout lifts the loss more and more as it falls
-        return cannot_tell(f"the gradient norm was not logged, and the factor is {m.least:.3g} at least: {text[0].lower()}{text[1:]}.")
-    if len(norm):
-        text += f"; the median of the gradient norm is {(size := median(norm)):.3g}"
-        if size <= m.ratio / MULTIPLE:
-            return absent(f"{text}.", where=m.where)
-    return seen(f"{text}.", where=m.where, first=m.step, last=m.last)
-
-
 def loss_times_constant(s: Symptoms) -> Sign:
-    """At first the training loss is n times the evaluation loss, or n times chance, and config sets n, or it is a multiple of it throughout, as are its
-    gradients: a sum for a mean."""
-    if (always := loss_multiple_throughout(s)).state == SEEN:
-        return always
+    """At first the training loss is n times the evaluation loss, or n times chance, and config sets n: a sum for a mean."""
     measured = loss_factor.measured(s.run)
     if not measured:
         return cannot_tell("neither an early evaluation loss nor chance level is known to hold the first training losses against.")

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 
-from forensics.detectors import plateau, warmup
 from forensics.run import boosting, settings
 from forensics.run.evaluations import outcomes
 from forensics.run.inputs import is_policy
 from forensics.run.plan import planned_steps
 from forensics.run.series import series
-from forensics.run.usable_values import first_level, last_level, metric, usable
+from forensics.run.usable_values import first_level, metric, usable
 from forensics.run.usual_rate import family
 from forensics.signs import configured, learning_rate, loss_level
 from forensics.signs.input_statistics import inputs_far_from_unit
@@ -21,7 +20,6 @@ from parsers.loss_names import is_likelihood
 EFFECTS = {"setting_holds_loss_up": "config", "boosting_overshoots": "config"}  # symptoms of their own, for which there is no detector
 SUBJECT = "configured"
 HALF = 0.5  # bound: of the first loss, below which loss_fell_little is not seen; of the planned steps; of the first gradient
-FREQUENCIES = 0.75  # bound: of the first loss; the entropy of single tokens is about 7.6 of the 10.8 nats of a guess among 50,257 (GPT-2's)
 
 
 def smoothing_costs_half(s: Symptoms) -> Sign:
@@ -70,21 +68,6 @@ def boosting_overshoots(s: Symptoms) -> Sign:
     return seen(f"{text}: more than all of it.", where=told.where) if rate > 1 else absent(f"{text}.", where=told.where)
 
 
-def high_rate_learns_frequencies_alone(s: Symptoms) -> Sign:
-    """A rate of Adam's three times the usual or more that no warmup leads up to, in a model with attention whose loss falls by less than a quarter, and
-    whose gradient falls by half: it comes to how frequent each token is, and no further."""
-    high = next((x for x in (learning_rate.rate_above_usual(s), learning_rate.rate_far_above_usual(s)) if x.state == SEEN), None)
-    (_, loss), (_, norm) = usable(s.run), usable(s.run, "grad.norm")
-    if family(s.run) != "adam" or high is None or not s.of(warmup.Facts):
-        return does_not_arise("no rate of Adam's is three times the usual and without a warmup in a model with attention.")
-    if min(len(loss), len(norm)) < plateau.LEAST_VALUES:
-        return cannot_tell("the loss or the norm of its gradient was not logged often enough.")
-    first, last, norms = first_level(loss), last_level(loss), (float(norm[0]), last_level(norm))
-    text = f"{high.text.rstrip('.')} and has no warmup; the loss goes from {first:.4g} to {last:.4g}, the gradient norm from {norms[0]:.3g} to {norms[1]:.3g}."
-    stuck = first > 0 and last > FREQUENCIES * first and norms[1] < HALF * norms[0]
-    return seen(text, s.of(warmup.Facts), where=high.where) if stuck else absent(text, where=high.where)
-
-
 def setting_holds_loss_up(s: Symptoms) -> Sign:
     """The loss falls by less than half, and a setting leaves it no more: smoothing, decay, epsilon, a rate far from any usual, too few rounds, inputs as
     they were measured."""
@@ -106,7 +89,7 @@ def setting_holds_loss_up(s: Symptoms) -> Sign:
         inputs_far_from_unit(s),
     ]
     if family(s.run) == "adam":  # what SGD bears hangs on the scale of the loss, and on clipping
-        looked += [high_rate_learns_frequencies_alone(s), learning_rate.rate_far_above_usual(s), learning_rate.rate_far_below_usual(s)]
+        looked += [learning_rate.rate_far_above_usual(s), learning_rate.rate_far_below_usual(s)]
     told = next((x for x in looked if x.state == SEEN), None)
     if told is None:
         return absent("No setting that was read holds the loss up.")

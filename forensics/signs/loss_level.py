@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.case import Finding
-from forensics.detectors import initial_loss, loss_spike, peak_rate, plateau, zero_loss
+from forensics.detectors import initial_loss, peak_rate, plateau, zero_loss
 from forensics.run import first_evaluations, plan
 from forensics.run.evaluations import guessing
 from forensics.run.inputs import surviving
 from forensics.run.series import series
-from forensics.run.usable_values import begins_late, first_level, interval, lacking, last_level, levels, metric, usable
+from forensics.run.usable_values import begins_late, first_level, lacking, last_level, levels, metric, usable
 from forensics.signs import loss_beside_hits
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.lazy_regex import lazy_re
@@ -24,7 +24,6 @@ FIRST = 3  # until this step a loss is that of the initialization: Adam has move
 OF_INPUTS = 1e5  # bound: weights of std 1 multiply by the root of half the width; six plain layers of width 64 make 3e4 of 1
 # bound: what half precision (eps 1e-3) makes of a loss of ten that is added up to zero; three values make no slip of the log
 ROUNDED, BELOW = 0.01, 3
-FEW = 3  # logged intervals between a jump and the zeros that follow it: within one window of three values it is one event
 
 
 def _stuck(s: Symptoms) -> list[Finding[plateau.Facts]]:
@@ -175,17 +174,3 @@ def _zero(s: Symptoms, *, from_start: bool) -> Sign:
         return cannot_tell(why)
     _, x = usable(s.run, "loss.train")
     return absent(f"{int((x == 0).sum())} of {len(x)} values of the training loss are zero; the lowest is {x.min():.3g}.")
-
-
-def jump_before_zero(s: Symptoms) -> Sign:
-    """The loss jumps right before it becomes exactly zero, as the NaN filter of the Hugging Face Trainer writes it."""
-    zeros = [f for f in s.of(zero_loss.Facts) if not f.facts.from_start]
-    if not zeros:
-        why = lacking(s.run, zero_loss.IN_A_ROW, "loss.train")
-        return cannot_tell(why) if why else does_not_arise("the loss does not become zero, so nothing stands before that.")
-    at, reach = zeros[0].facts.step, FEW * interval(s.run, "loss.train")
-    spikes = [f for f in s.of(loss_spike.Facts, traps=True) if f.facts.start < at and at - (f.facts.end or f.facts.peak) <= reach]
-    if spikes:
-        f = spikes[-1]
-        return seen(f"The loss jumps to {f.facts.top:.3g} at step {f.facts.peak}, right before the zeros from step {at} on.", [f, zeros[0]], first=f.facts.start, last=at)  # fmt: skip
-    return absent(f"The loss does not jump before it is zero from step {at} on.", zeros)

@@ -171,20 +171,6 @@ def _momentum(s: Symptoms) -> tuple[str, ...]:
     return (f"Lower the momentum ({told[-1].key} is {value:g}): a steady gradient makes steps of {1 / (1 - value):.3g} times the rate.",)
 
 
-def loss_repeats_itself(s: Symptoms) -> Sign:
-    """The loss freezes: after values that differed one value comes again and again."""
-    if found := [f for f in s.of(oscillation.Facts) if f.facts.kind == "frozen"]:
-        return seen(f"{found[0].title}.", found, first=found[0].facts.start, last=found[0].facts.end)
-    if why := lacking(s.run, oscillation.LEAST_VALUES):
-        return cannot_tell(why)
-    _, x = usable(s.run)
-    edges = np.flatnonzero(np.concatenate([[True], np.diff(x) != 0, [True]]))
-    most = int(np.diff(edges).max())
-    return absent(
-        f"One value of the loss comes {most} times in a row at most." if most > 1 else "No value of the loss comes twice in a row."
-    )
-
-
 def loss_still_falling(s: Symptoms) -> Sign:
     """The last fifth of the training loss lies below the fifth before it by more than chance: the run goes on learning."""
     if why := lacking(s.run, 25, "loss.train"):

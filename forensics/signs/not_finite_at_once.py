@@ -7,20 +7,16 @@ import numpy as np
 from forensics.case import Finding
 from forensics.detectors import nonfinite
 from forensics.run import plan
-from forensics.run.series import Series, names, parts, series
+from forensics.run.series import series
 from forensics.run.usable_values import lacking, metric
 from forensics.signs.not_finite import routine
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
-from parsers.loss_names import EVAL
-from parsers.name_rules import words
-from parsers.tables import Run
 
 SUBJECT = "not_finite"  # the other half of it
 
 # Updates: one logging interval of ten, the most usual one. Adam has moved a weight by ten times the rate at most (arXiv 1412.6980, 2.1),
 # which is 0.01 at the usual 1e-3, and most warmups have hardly begun
 FEW_UPDATES = 10
-LOOKED = 400  # bound: tags of classes and data sets are many
 
 
 def nan_in_first_updates(s: Symptoms) -> Sign:
@@ -68,30 +64,3 @@ def gradient_nan_at_first_step(s: Symptoms) -> Sign:
         return seen(text, found, where=norm.place(s.run, 0), first=step, last=int(loss.step[-1]))
     how = "goes on finite" if np.isfinite(later).any() else "is not finite either"
     return absent(f"The first gradient norm, of step {step}, is not finite, and the loss {how}.", where=norm.place(s.run, 0))
-
-
-def evaluation_nan_and_back(s: Symptoms) -> Sign:
-    """An evaluation (its loss, a term of it), on data that stay the same, was not finite and later is again: the state of the weights makes it,
-    whatever the samples."""
-    evaluated = [x for x in _evaluated(s.run) if len(x) > 1]
-    if not evaluated:
-        return cannot_tell("fewer than two evaluation losses were logged.")
-    told = ""
-    for x in evaluated:
-        bad = np.flatnonzero(x.alive & ~np.isfinite(x.value))
-        if not len(bad):
-            continue
-        back = np.flatnonzero(x.usable & (x.step > x.step[bad[0]]))
-        text = f"{x.tag} is not finite at step {x.step[bad[0]]}"
-        if len(back):
-            text += f", and {x.value[back[0]]:.4g} at step {x.step[back[0]]}"
-            return seen(f"{text}.", where=x.place(s.run, bad[0]), first=int(x.step[bad[0]]), last=int(x.step[back[0]]))
-        told = told or f"{text}, nor from there on."
-    return absent(told or f"All {len(evaluated[0])} values of {evaluated[0].tag} are finite.")
-
-
-def _evaluated(run: Run) -> list[Series]:
-    """The evaluation loss and what else was logged of held-out data, without a name of its own."""
-    loss = series(run, "loss.eval")
-    others = [p for n in names(run, 2) if n.startswith("other/") and EVAL.search(words(n)) for p in parts(run, n)][:LOOKED]
-    return [*([loss] if loss is not None else []), *others]

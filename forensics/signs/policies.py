@@ -25,7 +25,7 @@ EFFECTS = {
 }  # symptoms of their own, for which there is no detector
 
 NO_CHOICE = 1e-3  # nats: what a choice that falls otherwise once in 10,000 times leaves of two actions
-AGAIN, MOST = 0.1, 0.9  # bound: a highest value that only chance made comes once; unit: nine tenths of it
+AGAIN, MOST = 0.1, 0.9  # bound: of the last values, all right by chance once; unit: nine tenths
 COLLAPSED = 0.05  # of the first entropy: of ln 2, a coin that falls on one side 99.4 % of the time
 A_TURN = 0.15  # nats to the policy before: ten times 1.5 x 0.01, at which Spinning Up's PPO stops its epochs (target_kl)
 SUMMED = 60.0  # nats to the reference, summed over an answer: ten times the target of 6 of Ziegler et al., arXiv 1909.08593
@@ -77,13 +77,13 @@ def entropy_collapsed(s: Symptoms) -> Sign:
 
 
 def _solved(s: Symptoms) -> str:
-    """What says that there is nothing more to win: the highest reward there is comes again and again, and most of it is had. A sure policy is then right."""
+    """What says that there is nothing more to win: the reward is a share, all of it comes again and again, and most of it is had. A sure policy is then right."""
     reward = series(s.run, "rl.reward")
     x = reward.value[reward.usable] if reward is not None else np.zeros(0)
     late = x[-max(len(x) // 5, 3) :]
-    if reward is None or len(x) < 5 or (late == x.max()).mean() < AGAIN or not median(late) >= MOST * x.max() > 0:
+    if reward is None or len(x) < 5 or x.min() < 0 or x.max() != 1 or (late == 1).mean() < AGAIN or median(late) < MOST:
         return ""
-    return f"{reward.tag} is at its highest ({x.max():.4g}) in {(late == x.max()).mean():.0%} of its last values, which can rise no further"
+    return f"{reward.tag} is 1 in {(late == 1).mean():.0%} of its last values: it can rise no further"
 
 
 def policy_kl_ran_away(s: Symptoms) -> Sign:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from forensics.detectors import ending as symptom
 from forensics.detectors import stall
-from forensics.run import connections, hang_ranks, how_it_ended, ranks, settings, silence
+from forensics.run import connections, hang_ranks, how_it_ended, settings, silence
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.lazy_regex import lazy_re
 
@@ -63,22 +63,6 @@ def silence_before_end(s: Symptoms) -> Sign:
     return absent(f"The last sign of life came {seconds:.3g} s after the last step; {usual:.3g} s lie between rows as a rule.")
 
 
-def steps_go_on_after_silence(s: Symptoms) -> Sign:
-    """Steps were logged after a long silence: the run was held up, and went on."""
-    found = s.of(stall.Facts)
-    passing = [f for f in found if not f.facts.at_end]
-    if passing:
-        text = f"{passing[0].title}; steps go on from there."
-        return seen(
-            text, passing, first=passing[0].first_step, last=passing[-1].last_step, minutes=round((passing[0].facts.seconds or 0) / 60)
-        )
-    if found:
-        return absent(f"No step comes after step {found[0].facts.step}.", found)
-    if silence.silence(s.run) is None:
-        return cannot_tell("no clock was logged that spans the steps.")
-    return does_not_arise("no long silence was measured.")
-
-
 def hang_kind_known(s: Symptoms) -> Sign:
     """What the ranks said, or what ran when the silence began, tells what the processes waited for."""
     final = [f for f in s.of(stall.Facts) if f.facts.at_end and not f.facts.echo]
@@ -111,10 +95,6 @@ def connection_echo(s: Symptoms) -> Sign:
 def _echo(s: Symptoms) -> bool:
     """What a crash leaves behind, as the detector tells it: warnings of broken connections, and another error."""
     return all(x["level"] == "warning" for x in hang_ranks.said(s.run)) and how_it_ended.status(s.run) == "crashed"
-
-
-def _several(s: Symptoms) -> bool:
-    return (settings.number(s.run, "world_size") or 1) > 1 or bool(ranks.columns(s.run))
 
 
 def _world(s: Symptoms) -> str:

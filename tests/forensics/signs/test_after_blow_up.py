@@ -21,7 +21,6 @@ SPIKE = LEARNS + np.where(T == 150, 8.0, 0.0)
 STILL = 1.8 + 0.01 * NOISE
 THROWN = np.where((T > 2) & (T < 30), 4.0, STILL)
 NORM = 2 + 0.2 * NOISE
-GONE = np.where(T < 150, NORM, 0.1)
 CONFIDENT = 35 + 3 * NOISE
 
 CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any]]] = [
@@ -37,10 +36,6 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any]]] = [
     (signs.climbed_before_it_stood, "cannot tell", {"loss.train": THROWN, "acc.eval": np.full(300, 0.96)}),  # a trained model goes on
     (signs.climbed_before_it_stood, "seen", {"loss.train": THROWN, "acc.eval": np.full(300, 0.1)}),
     (signs.climbed_before_it_stood, "absent", {"loss.train": 1.8 + T / 50}),  # it diverges
-    (signs.gradient_gone_after_trouble, "seen", {"loss.train": UNDONE, "grad.norm": GONE}),
-    (signs.gradient_gone_after_trouble, "absent", {"loss.train": UNDONE, "grad.norm": NORM}),  # other labels from there on
-    (signs.gradient_gone_after_trouble, "cannot tell", {"loss.train": UNDONE}),
-    (signs.gradient_gone_after_trouble, "cannot tell", {"loss.train": LEARNS, "grad.norm": GONE}),
     (signs.loss_above_any_guess, "seen", {"loss.train": CONFIDENT, "ppl.train": np.exp(CONFIDENT)}),
     (signs.loss_above_any_guess, "absent", {"loss.train": np.where(T < 10, 35, LEARNS), "ppl.train": np.exp(LEARNS)}),
     (signs.loss_above_any_guess, "cannot tell", {"loss.train": CONFIDENT}),  # a squared error, or the sum over a sequence

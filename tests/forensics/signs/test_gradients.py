@@ -109,9 +109,6 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     ),
     (A.attention_saturated_from_start, "cannot tell", {"loss.train": FROM_CHANCE}, {"config": CHARS}),
     (A.attention_logits_grew, "absent", {"loss.train": FROM_CHANCE, "attn.max_logit": 130 + 10 * NORM}, {"config": CHARS}),
-    (A.loss_left_before_logits, "seen", {"loss.train": np.where(T == 100, 9.0, LOSS), "attn.max_logit": 2 * np.exp(T / 50)}, {}),
-    (A.loss_left_before_logits, "absent", {"loss.train": LOSS, "attn.max_logit": 2 * np.exp(T / 50)}, {}),
-    (A.loss_left_before_logits, "cannot tell", {"loss.train": LOSS}, {}),
 ]
 
 

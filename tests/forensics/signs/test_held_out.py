@@ -18,7 +18,6 @@ from forensics.pipeline import examined
 from forensics.signs import held_out as H
 from forensics.signs import held_out_chance as C
 from forensics.signs import held_out_level as L
-from forensics.signs import held_out_lost as X
 from forensics.signs.sign import Sign, Symptoms
 from tests.forensics.curves import run_of
 
@@ -39,9 +38,6 @@ EPOCHS = T * 0.5
 def rarely(x: Any) -> Any:
     """Every sixth value."""
     return np.where(T % 6 == 5, x, np.nan)
-
-
-EASY = {"loss.train": 2.3 * np.exp(-T / 3), "loss.eval": rarely(2.2 + 0.01 * np.sin(T)), "epoch": (T // 6) * 1.0}
 
 
 def symptoms(metrics: Mapping[str, Any], more: Mapping[str, Any]) -> Symptoms:
@@ -139,37 +135,6 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (H.eval_follows_training, "absent", both(ROTE**4, ROTE**4) | {"epoch": T / 10}, {"config": {"vocab_size": 128}}),  # learnt in one pass
     (H.eval_follows_training, "seen", both(FIRST, FIRST) | {"epoch": T / 10}, {"config": {"vocab_size": 128}}),  # a language, then by heart
     (H.eval_follows_training, "cannot tell", both(ROTE, ROTE), {}),
-    (C.eval_at_chance_beside_easy_training, "seen", EASY, CLASSES),
-    (C.eval_at_chance_beside_easy_training, "seen", EASY | {"acc.eval": np.where(T % 6 == 5, 0.1 + T / 1000, np.nan)}, CLASSES),
-    (
-        C.eval_at_chance_beside_easy_training,
-        "absent",
-        EASY | {"loss.eval": rarely(2.3 + 3 * np.exp(-T / 4) - T / 60)},
-        CLASSES,
-    ),  # batch norm lags
-    (C.eval_at_chance_beside_easy_training, "absent", EASY | {"acc.eval": 0.6 + 0 * T}, CLASSES),  # right, and too sure
-    (C.eval_at_chance_beside_easy_training, "absent", EASY | {"loss.train": FALLS}, CLASSES),
-    (C.eval_at_chance_beside_easy_training, "cannot tell", EASY | {"epoch": T * 1.0}, CLASSES),  # by heart
-    (C.eval_at_chance_beside_easy_training, "cannot tell", EASY, {}),
-    (C.eval_at_chance_beside_easy_training, "cannot tell", {"loss.train": FALLS}, CLASSES),
-    (X.accuracy_lost_where_training_jumped, "seen", {"loss.train": JUMPS, "acc.train": np.where(T < 21, ACC, 0.01)}, {}),
-    (X.accuracy_lost_where_training_jumped, "seen", {"loss.train": JUMPS, "acc.eval": np.where(T < 21, ACC, 0.01)}, {}),
-    (
-        X.accuracy_lost_where_training_jumped,
-        "absent",
-        {"loss.train": JUMPS, "acc.eval": np.where((T < 21) | (T > 44), ACC, 0.1)},
-        {},
-    ),  # a pocket
-    (X.accuracy_lost_where_training_jumped, "absent", {"loss.train": JUMPS + 6.0 * (T > 44), "acc.eval": np.where(T < 21, ACC, 0.01)}, {}),
-    (
-        X.accuracy_lost_where_training_jumped,
-        "absent",
-        {"loss.train": FALLS, "acc.eval": np.where(T < 21, ACC, 0.01)},
-        {},
-    ),  # the evaluation changed
-    (X.accuracy_lost_where_training_jumped, "absent", {"loss.train": JUMPS, "other/val_r2": np.where(T < 21, 0.4, -0.2)}, {}),
-    (X.accuracy_lost_where_training_jumped, "cannot tell", {"loss.train": JUMPS}, {}),
-    (X.accuracy_lost_where_training_jumped, "cannot tell", {"acc.eval": ACC}, {}),
     (H.other_evaluation_far_higher, "seen", both(ROTE, ROTE), OTHER),
     (H.other_evaluation_far_higher, "cannot tell", both(ROTE, ROTE), {}),
     (L.training_learnt_by_heart, "seen", {"loss.train": ROTE}, {}),

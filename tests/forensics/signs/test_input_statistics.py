@@ -130,24 +130,6 @@ def test_labels_that_step_where_the_evaluation_turns(tag: str, labels: Floats, s
     assert I.inputs_step_with_loss(symptoms(run)).state == state
 
 
-RAW = {"normalise": False}
-LEAPS = np.where(np.isin(T, [150, 200, 201, 320]), 1e6, 150 + 5 * RNG.standard_normal(N))
-
-
-@pytest.mark.parametrize(
-    ("x", "config", "state"),
-    [
-        (LEAPS, RAW, SEEN),
-        (LEAPS, {"normalise": True}, CANNOT_TELL),
-        (np.where(T < 300, LEAPS, 150.0), RAW, SEEN),
-        (np.where(T < 180, LEAPS, 150.0), RAW, ABSENT),  # one row: a batch may do that
-        (150 * np.exp(-T / 30) + 1e-3, RAW, ABSENT),  # what is learnt was no leap
-    ],
-)
-def test_a_loss_that_leaps_on_inputs_as_they_were_measured(x: Floats, config: dict[str, bool], state: str) -> None:
-    assert I.loss_leaps_on_raw_inputs(Symptoms(run_of({"loss.train": x}, config=config), ())).state == state
-
-
 @pytest.mark.parametrize(
     ("line", "state"),
     [

@@ -21,8 +21,7 @@ SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 N = 200
 CURVE = np.array([loss(i) for i in range(N)])
 FALLS = math.log(50) * np.exp(-np.arange(N) / 400) * (1 + 0.002 * (np.arange(N) % 5))
-SUMMED = {"loss.train": 12 * CURVE, "loss.eval": CURVE}
-LIFTS, FLAT = np.linspace(2.5, 3.5, N), np.linspace(0.9, 0.7, N)
+FLAT = np.linspace(0.9, 0.7, N)
 LIFTED = np.where(np.arange(N) % 13 == 7, 8, 1) * CURVE
 NAN_LATE = np.where(np.arange(N) < 150, CURVE, np.nan)
 
@@ -44,17 +43,6 @@ def looked(sign: str, run: Run) -> Sign:
     ("loss_times_constant", {"loss.train": 20 * FLAT, "loss.eval": FLAT}, {"batch_size": 32}, None, ABSENT),
     ("loss_times_constant", {"loss.train": 32 * FLAT, "loss.eval": FLAT}, {}, None, CANNOT_TELL),
     ("loss_times_constant", {"loss.train": 32 * FALLS}, {"batch_size": 32}, None, CANNOT_TELL),
-    ("loss_multiple_throughout", SUMMED | {"grad.norm": 12 + 0 * CURVE}, {}, None, SEEN),
-    ("loss_times_constant", SUMMED | {"grad.norm": 12 + 0 * CURVE}, {}, None, SEEN),
-    ("loss_multiple_throughout", SUMMED | {"grad.norm": 0.8 + 0 * CURVE}, {}, None, ABSENT),  # only logged as a sum
-    ("loss_multiple_throughout", SUMMED, {}, None, SEEN),
-    ("loss_multiple_throughout", {"loss.train": CURVE * LIFTS, "loss.eval": CURVE}, {}, None, CANNOT_TELL),  # as dropout does
-    ("loss_multiple_throughout", {"loss.train": 2.02 * FLAT, "loss.eval": FLAT}, {"gradient_accumulation_steps": 2}, None, SEEN),
-    ("loss_multiple_throughout", {"loss.train": 2.02 * FLAT, "loss.eval": FLAT}, {"batch_size": 2}, None, CANNOT_TELL),
-    ("loss_multiple_throughout", {"loss.train": 1 + FLAT, "loss.eval": FLAT}, {"gradient_accumulation_steps": 2}, None, CANNOT_TELL),
-    ("loss_multiple_throughout", {"loss.train": CURVE, "loss.eval": CURVE, "grad.norm": CURVE}, {}, None, ABSENT),
-    ("loss_multiple_throughout", {"loss.train": CURVE + 8, "loss.eval": CURVE, "grad.norm": 12 + 0 * CURVE}, {}, None, CANNOT_TELL),  # a penalty
-    ("loss_multiple_throughout", {"loss.train": 12 + 0 * CURVE, "loss.eval": 1 + 0 * CURVE, "grad.norm": CURVE}, {}, None, CANNOT_TELL),
     ("nan_filter_made_value", {"loss.train": FALLS}, {}, None, CANNOT_TELL),
     ("nan_filter_made_value", {"loss.train": FALLS, "grad.norm": CURVE}, {}, "hf-trainer", ABSENT),
     ("trainer_filter_at_work", {"loss.train": CURVE}, {}, "hf-trainer", SEEN),

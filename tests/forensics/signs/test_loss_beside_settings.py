@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import forensics
-from forensics.detectors import divergence, warmup
+from forensics.detectors import divergence
 from forensics.signs import early_climb, loss_beside_settings
 from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Symptoms
 from tests.forensics.curves import run_of
@@ -133,23 +133,3 @@ def test_an_objective_beside_a_held_out_likelihood_is_one(tmp_path: Path) -> Non
         rows = [{"step": i, "obj": float(v), tag: float(v) / 2} for i, v in enumerate(STANDS)]
         run = forensics.read(str(make(tmp_path / tag, rows, {"label_smoothing": 0.6})))
         assert loss_beside_settings.smoothing_costs_half(Symptoms(run, ())).state == state
-
-
-@pytest.mark.parametrize(
-    ("rate", "warms", "last", "norm", "state"),
-    [
-        (0.025, 1, 5.3, 0.2, SEEN),
-        (0.025, 1, 4.2, 0.2, ABSENT),  # learns more than frequencies
-        (0.025, 1, 5.3, 0.6, ABSENT),  # the gradient flows as at the beginning: a run that is short
-        (0.025, 30, 5.3, 0.2, CANNOT_TELL),
-        (0.004, 1, 5.3, 0.2, CANNOT_TELL),
-    ],
-)
-def test_a_high_rate_without_warmup_that_learns_frequencies(rate: float, warms: int, last: float, norm: float, state: str) -> None:
-    falls = np.exp(-np.arange(60) / 8)
-    metrics = {"loss.train": last + (6.4 - last) * falls, "grad.norm": norm + (0.66 - norm) * falls}
-    config = {"optimizer": "adam", "lr": rate, "warmup_steps": warms, "n_heads": 4, "d_model": 64}
-    run = run_of(metrics, config=config)
-    s = Symptoms(run, tuple(warmup.detect(run)))
-    assert loss_beside_settings.high_rate_learns_frequencies_alone(s).state == state
-    assert (loss_beside_settings.setting_holds_loss_up(s).state == SEEN) == (state == SEEN)

@@ -30,7 +30,6 @@ JUMPS = after(250, lambda x: x + 2 * np.exp(-np.arange(len(x)) / 400) + 0.3)
 EARLY = np.concatenate([np.linspace(2, 5, 100), np.linspace(5, 1, 300)]) + 0.01 * np.sin(T)
 LEVEL = noisy(600, 0.01) * np.where(np.arange(600) < 300, 1.0, 1.3)
 WILD = after(250, lambda x: x * np.exp(0.7 * np.random.default_rng(2).standard_normal(len(x))), FLAT)
-FROZEN = after(250, lambda x: np.full(len(x), 0.7))
 ZERO = after(250, np.zeros_like)
 WITH_JUMP = ZERO.copy()
 WITH_JUMP[248:250] = 40.0
@@ -58,8 +57,6 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Floats, Mapping[str, Any]]] =
     (loss_shape.loss_swings, "seen", WILD, {}),
     (loss_shape.loss_swings, "absent", FLAT, {}),
     (loss_shape.loss_swings, "cannot tell", FLAT - 2, {}),
-    (loss_shape.loss_repeats_itself, "seen", FROZEN, {}),
-    (loss_shape.loss_repeats_itself, "absent", FLAT, {}),
     (loss_shape.loss_still_falling, "seen", np.linspace(3, 1, 400), {}),
     (loss_shape.loss_still_falling, "absent", FLAT, {}),
     (loss_shape.loss_still_falling, "cannot tell", SHORT, {}),
@@ -87,9 +84,6 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Floats, Mapping[str, Any]]] =
     (loss_level.loss_zero_throughout, "absent", ZERO, {}),
     (loss_level.loss_zero_from_step, "seen", ZERO, {}),
     (loss_level.loss_zero_from_step, "absent", FALLS, {}),
-    (loss_level.jump_before_zero, "seen", WITH_JUMP, {}),
-    (loss_level.jump_before_zero, "absent", ZERO, {}),
-    (loss_level.jump_before_zero, "cannot tell", FALLS, {}),
 ]
 
 

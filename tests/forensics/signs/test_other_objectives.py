@@ -22,7 +22,6 @@ T = np.arange(100)
 FADES = np.exp(-T / 10)
 ONE = np.ones(100)
 GROWS = T / 10.0
-LOG_P = "pref.chosen"
 SCALED = {
     "rl.loss_value": 9e7 * ONE,
     "rl.reward": 20 + GROWS,
@@ -31,7 +30,6 @@ SCALED = {
     "rl.expl_var": 1e-5 * ONE,
 }  # by 1000
 MOVES = SCALED | {"rl.loss_value": 2e6 * ONE, "rl.kl": 0.002 * ONE, "rl.clipfrac": 0.016 * ONE}
-LEAPT = {"rl.zero_std": np.where(T < 10, 0.0, 1.0), "rl.kl": np.where(T < 10, 1.5 * T, 2.7)}
 RIGHT = np.where(T < 50, 0.95, 0.05)
 
 SELF = {"pref.margin": 0 * ONE, "loss.train": np.round(math.log(2) * ONE, 4)}
@@ -66,13 +64,6 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (U.entropy_penalized, "absent", {"rl.entropy": -0.7 * ONE}, {"config": {"ent_coef": -1e-6}}),
     (U.entropy_penalized, "cannot tell", {"rl.entropy": -0.7 * ONE}, {"config": {"ent_coef": "auto"}}),
     (U.entropy_penalized, "cannot tell", {"rl.reward": GROWS}, {"config": {"ent_coef": -0.4}}),
-    (U.rewards_alike_after_leap, "seen", LEAPT, {}),
-    (U.rewards_alike_after_leap, "seen", {"rl.reward_std": np.where(T < 10, 0.1, 0), "rl.kl": LEAPT["rl.kl"]}, {}),
-    (U.rewards_alike_after_leap, "absent", LEAPT | {"rl.kl": 0.03 * T}, {}),  # a task that is solved
-    (U.rewards_alike_after_leap, "absent", LEAPT | {"rl.kl": np.minimum(0.2 * T, 0.9)}, {}),  # a small one, at once
-    (U.rewards_alike_after_leap, "absent", LEAPT | {"rl.zero_std": ONE}, {}),  # nothing to learn from the start
-    (U.rewards_alike_after_leap, "absent", LEAPT | {"rl.zero_std": np.where(T % 2, 1.0, 0.5)}, {}),
-    (U.rewards_alike_after_leap, "cannot tell", {"rl.zero_std": ONE}, {}),
     (U.value_loss_dwarfs_return, "seen", SCALED, {}),
     (U.value_loss_dwarfs_return, "absent", SCALED | {"rl.reward": -1400 - GROWS * 100, "rl.loss_value": 1e5 * ONE}, {}),  # large by nature
     (U.value_loss_dwarfs_return, "absent", SCALED | {"rl.loss_value": 0.01 * ONE}, {}),  # rewards are normalized
@@ -195,11 +186,6 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (O.experts_unbalanced, "seen", {"other/max expert load": np.clip(GROWS / 5, 0.2, 0.9)}, {}),
     (O.experts_unbalanced, "absent", {"other/max expert load": 0.2 * ONE}, {}),
     (O.experts_unbalanced, "seen", {"other/load_balancing_loss": 1 + GROWS}, {}),
-    (U.each_step_pays_much, "seen", {"rl.len": 20 + T, "rl.reward": 400.0 * (20 + T), "rl.expl_var": 1e-4 * ONE}, {}),
-    (U.each_step_pays_much, "absent", {"rl.len": 20 + T, "rl.reward": 400.0 * (20 + T), "rl.expl_var": 0.4 * ONE}, {}),
-    (U.each_step_pays_much, "absent", {"rl.len": 20 + T, "rl.reward": 1.0 * (20 + T), "rl.expl_var": 1e-4 * ONE}, {}),
-    (U.each_step_pays_much, "absent", {"rl.len": 20 + T, "rl.reward": 400.0 * (20 + T) + T, "rl.expl_var": 1e-4 * ONE}, {}),
-    (U.each_step_pays_much, "cannot tell", {"rl.len": 20 + T, "rl.reward": 400.0 * (20 + T)}, {}),
     (O.experts_unbalanced, "seen", {"other/load_balancing_loss": 8 - 7 * (T == 0)}, {}),
     (O.experts_unbalanced, "absent", {"other/load_balancing_loss": 1.1 - 0.1 * (T == 0)}, {}),
     (O.experts_unbalanced, "cannot tell", {"loss.train": FADES}, {}),

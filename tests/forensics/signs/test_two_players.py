@@ -17,15 +17,10 @@ N = 60
 AT = np.arange(N)
 A, B = np.random.default_rng(1).standard_normal((2, N)) * 0.02
 REAL, FAKE = 0.5 + A, 0.5 + B
-LATE = AT >= 30
-WINS = 1 / (1 + np.exp(-(AT - 30) / 5))  # both scores move, and slowly
 
 
 def scores(real: Any, fake: Any) -> dict[str, Any]:
     return {"other/D(x)": real, "other/D(G(z))": fake, "other/Loss_D": -np.log(real) - np.log(1 - fake)}
-
-
-STEPS = np.where(AT == 30, 0.9, np.where(LATE, 0.97, REAL)), np.where(AT > 30, 0.1, FAKE)
 
 
 def halves(real: Any, fake: Any) -> dict[str, Any]:
@@ -33,13 +28,6 @@ def halves(real: Any, fake: Any) -> dict[str, Any]:
 
 
 CASES: list[tuple[Callable[[Symptoms], Sign], str, dict[str, Any]]] = [
-    (T.scores_on_real_step_alone, "seen", scores(*STEPS)),
-    (T.scores_on_real_step_alone, "absent", scores(np.where(AT == 30, 0.9, REAL), FAKE)),  # one odd batch
-    (T.scores_on_real_step_alone, "absent", scores(0.5 + 0.49 * WINS + A / 9, 0.5 - 0.49 * WINS + B / 9)),  # one player wins
-    (T.scores_on_real_step_alone, "absent", scores(np.where(LATE, 0.97, REAL), np.where(LATE, 0.05, FAKE))),  # both at once
-    (T.scores_on_real_step_alone, "seen", halves(*STEPS)),
-    (T.scores_on_real_step_alone, "absent", halves(REAL, FAKE)),
-    (T.scores_on_real_step_alone, "cannot tell", {k: x / 3 for k, x in halves(*STEPS).items()}),  # squared errors
     (gan_trouble, "seen", scores(np.where(AT < 20, 0.999, 0.9), np.where(AT < 20, 0.001, 0.1))),  # for a third of the run
     (gan_trouble, "absent", scores(np.where(AT < 6, 0.999, 0.6), np.where(AT < 6, 0.001, 0.4))),  # ahead at first
 ]
@@ -72,7 +60,3 @@ def test_odd_runs_raise_nothing(look: Callable[[Symptoms], Sign], x: Any) -> Non
     for names in (scores(REAL, FAKE), halves(REAL, FAKE)):
         metrics = dict.fromkeys([*names, "other/D(G(z)) (after)"], x)
         assert look(Symptoms(run_of(metrics), ())).state in ("absent", "cannot tell")
-
-
-def test_the_step_of_the_change_is_named() -> None:
-    assert T.scores_on_real_step_alone(Symptoms(run_of(scores(*STEPS)), ())).numbers["first"] == 30
