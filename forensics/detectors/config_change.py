@@ -39,6 +39,9 @@ from parsers.tables import Run
 NEEDS: list[str] = []
 INPUTS = ["config"]
 EFFECT, MEANT = "behaves_differently_after_change", ("changes_as_configured",)
+_GENERATES = lazy_re(
+    r"(?:^|[./])use_cache$"
+)  # of keys and values while text is written: transformers' Trainer turns it off in the config it was given
 _ADDRESS = lazy_re(r" at 0x[0-9a-fA-F]+")
 ALIKE = 0.7  # share of keys that two snapshots have in common; not critical: 0.49 and 0.98 tell the same runs (docs/thresholds.md)
 SMALLEST_EFFECT = "one setting"
@@ -150,15 +153,17 @@ def _changes(run: Run) -> tuple[list[Changed], list[Changed], int]:
         same = only_split(run, old, new)
         samples = same[0] if same else samples
         for k in sorted(old.keys() & new.keys()):
-            if not _same(old[k], new[k]) and not FREE.search(k):
+            if not _same(old[k], new[k]) and not FREE.search(k) and not _GENERATES.search(k):
                 (kept if same and k in same[1] else found)[k] = (k, _short(old[k]), _short(new[k]), source)
     return list(found.values()), [c for k, c in kept.items() if k not in found], samples
 
 
 def _same(old: str, new: str) -> bool:
-    """Equal as values; the addresses of objects differ from launch to launch."""
+    """Equal as values; the addresses of objects differ from launch to launch, and so does the order in which a set of words is written."""
     one, two = (settings.plain(_ADDRESS.sub("", text)) for text in (old, new))
     a, b = (float(v) if isinstance(v, bool) else settings.as_number(v) for v in (one, two))
+    if all(isinstance(x, list) and all(isinstance(v, str) and v.isidentifier() for v in x) for x in (one, two)):
+        return sorted(one) == sorted(two)
     return one == two or (a is not None and a == b)
 
 

@@ -20,7 +20,7 @@ EVALUATIONS = 4  # bound: as many as the plateau detector wants
 # unit: a twentieth of the first loss; CTC that still says nothing but blanks stands at a tenth, ln(V) for each symbol
 LEARNT = 0.05
 SURE = 0.1  # nats a token, at which 37 of 100 answers of ten tokens are right in every one
-NOTHING = 0.9  # unit: nine of ten are wrong
+NOTHING = 0.8  # unit: four of five are wrong; of ten symbols one fits by chance
 PERCENT = 3.0  # unit: three times as many errors as words are no share any more
 _ERRORS = lazy_re(r"\b(wer|cer|ler|ter|(word|char|character|label|token|phone|phoneme) error( rate)?)\b")
 _MATCHES = lazy_re(r"\b(exact match|exact matches|em)\b")

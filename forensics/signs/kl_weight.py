@@ -133,9 +133,9 @@ def _at_one_weight(total: Series, weight: Series, last: int, peak: int | None) -
     before, after = np.flatnonzero(step <= last), np.flatnonzero((step > last) & (step <= (peak if peak is not None else step[-1])))
     if not len(before) or not len(after) or w[after].max() <= w[before[-1]] + A_TENTH * abs(w[after].max()):
         return None
-    after = after[len(after) // 2 :]  # where it has come to
+    after = after[len(after) // 2 :] if peak is None else after[-1:]  # where it has come to
     pairs = [(x[same], x[i]) for i in after if len(same := before[np.abs(w[before] - w[i]) <= A_TENTH * abs(w[i])])]
-    if len(pairs) < AT_ONE or len(pairs) < HALF * len(after):
+    if len(pairs) < min(AT_ONE, len(after)) or len(pairs) < HALF * len(after):
         return None
     return median([np.median(then[-AT_ONE:]) for then, _ in pairs]), median([now for _, now in pairs])
 
@@ -146,16 +146,15 @@ def _high(x: Floats, after: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def _left_at_weight(total: Series, weight: Series, kl: Series, last: int, peak: int | None) -> float | None:
-    """By how much the loss rises from step `last` and before to the steps around `peak` (None: the last ones), had it had the later weight before,
+    """By how much the loss rises from step `last` and before to its peak (None: to its end), had it had the later weight before,
     too: what is minimized at another weight is another loss; infinity where the weight was not raised. None by few values."""
     step, (x, w, k) = together(total, weight, kl)
     before, after = np.flatnonzero(step <= last)[-divergence.FEW :], np.flatnonzero(step > last)
-    after = (
-        after[_high(x, step > last)[after]][-divergence.FEW :]
-        if peak is None
-        else np.sort(after[np.argsort(np.abs(step[after] - peak))[: divergence.FEW]])
-    )
+    if peak is None:
+        after = after[_high(x, step > last)[after]][-divergence.FEW :]
     if len(before) < divergence.FEW or len(after) < divergence.FEW:
         return None
+    if peak is not None:
+        after = after[[int(np.argmin(np.abs(step[after] - peak)))]]
     then, now = median(w[before]), median(w[after])
     return float(np.median(x[after]) - np.median((x + (now - w) * k)[before])) if now > then else math.inf

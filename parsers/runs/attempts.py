@@ -54,7 +54,12 @@ def assign(
 def _described(attempts: list[Attempt], spans: list[Span], metrics: pa.Table, dealt_out: dict[str, frozenset[int]]) -> list[dict[str, Any]]:
     """The steps of an attempt are those of all its rows, in sparse files, too. A launch that goes on from a step may log something at 0
     all the same, as Lightning does with hyperparameters: no step of its training."""
-    reached = _reached(metrics, [int(i > 0 and span.first > 0) for i, span in enumerate(spans)])
+    clocked = [[s.span for s in attempt if s.span.times] for attempt in attempts]
+    least = [int(i > 0 and span.first > 0) for i, span in enumerate(spans)]
+    for i, (before, now) in enumerate(pairwise(clocked), 1):
+        if before and now and (first := min(s.first for s in now)) > max(s.last for s in before):
+            least[i] = first  # below lie rows of a log that counts them for want of steps
+    reached = _reached(metrics, least)
     found = []
     for i, (parts, span) in enumerate(zip(attempts, spans, strict=True)):
         steps = reached.get(i) or [span.first, span.last]

@@ -65,7 +65,13 @@ def _split(files: list[FileRead], known: list[Unit], root: Path, alone: bool) ->
         near = [r for r in runs if any(_related(u, unit) for u in r)]
         own = [r for r in near if not any(_conflict(u, unit) for u in r) or any(_told_twice(u, unit) for u in r)]
         if own:
-            max(own, key=lambda r: max(nearness(u.home, unit.home) for u in r)).append(unit)
+            beside = [r for r in own if unit.format in TRACKERS and all(u.home == unit.home for u in r)]
+            copied = [r for r in own if r not in beside and any(is_copy(u, unit) for u in r)]
+            nearest = max(copied or own, key=lambda r: max(nearness(u.home, unit.home) for u in r))
+            nearest.append(unit)
+            for r in beside if copied else ():  # what a tracker kept beside a launch goes with it
+                nearest += r
+                runs.remove(r)
         else:
             runs.append([unit])
     runs = one_log.joined_runs(runs)

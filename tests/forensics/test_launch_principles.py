@@ -137,6 +137,23 @@ def test_the_address_of_an_object_is_no_change_of_config(tmp_path: Path) -> None
         assert changed == (name == "b")
 
 
+@pytest.mark.parametrize(
+    ("key", "one", "two", "differ"),
+    [
+        ("target_modules", ["c_proj", "c_fc", "c_attn"], ["c_attn", "c_fc", "c_proj"], False),  # a set, written in another order
+        ("target_modules", ["c_proj", "c_fc"], ["c_attn", "c_fc"], True),
+        ("sizes", [1, 2], [2, 1], True),
+        ("use_cache", True, False, False),  # of keys and values while text is written
+    ],
+)
+def test_what_differs_between_launches_and_changes_nothing(tmp_path: Path, key: str, one: object, two: object, differ: bool) -> None:
+    rows = [{"step": i, "loss": v} for i, v in enumerate(curve(100))]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in [*rows, *rows[60:]]))
+    for launch, value in (("1", one), ("2", two)):
+        (tmp_path / f"config_{launch}.json").write_text(json.dumps({"lr": 1e-3, "model": "m", "layers": 2, key: value}))
+    assert any(f.kind == "config_change" for f in forensics.analyze(str(tmp_path)).findings) == differ
+
+
 @pytest.mark.parametrize(("one", "two", "differ"), [(32, 32.0, False), (False, 0, False), ("1e-3", 0.001, False), (16, 32, True)])
 def test_settings_are_compared_by_value_and_only_between_two_launches(tmp_path: Path, one: object, two: object, differ: bool) -> None:
     x = curve(100)

@@ -447,3 +447,21 @@ def test_open_runs_agree_with_protobuf(path: Path) -> None:
     logged = {name for _, name, _ in want}
     got = [(s, tag, repr(v)) for s, tag, v in Got(path).metrics() if s is not None and tag in logged]
     assert got == want
+
+
+def test_a_training_that_goes_on_under_another_id_is_one_run(tmp_path: Path) -> None:
+    """As transformers' Trainer does it: a run of W&B for each launch, the console beside each in rows that it counts for want of steps, and the history
+    that the last checkpoint holds of both."""
+    loss = {step: round(2 + 3 / step + 0.01 * math.sin(step * step), 4) for step in range(5, 245, 5)}
+    for i, (id, steps) in enumerate({"6v1vwmtu": range(5, 125, 5), "knnjz1wo": range(125, 245, 5)}.items()):
+        folder = tmp_path / "wandb" / f"offline-run-20260102_03040{i}-{id}"
+        (folder / "files").mkdir(parents=True)
+        rows = [history(k, {"train/loss": loss[s], "train/global_step": s}, time=1.7e9 + 1000 * i + s) for k, s in enumerate(steps)]
+        (folder / f"run-{id}.wandb").write_bytes(framed(rows)[0])
+        (folder / "files" / "output.log").write_text("".join(f"{{'loss': {loss[s]}, 'epoch': {s / 300}}}\n" for s in steps))
+    out = tmp_path / "out" / "checkpoint-240"
+    out.mkdir(parents=True)
+    state = {"global_step": 240, "log_history": [{"step": s, "loss": x, "epoch": s / 300} for s, x in loss.items()]}
+    (out / "trainer_state.json").write_text(json.dumps(state))
+    (found,) = read_all(tmp_path)
+    assert [a["steps"] for a in found.attempts][1:] == [[125, 240]] and len(found.attempts) == 2

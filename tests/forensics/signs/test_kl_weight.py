@@ -43,6 +43,16 @@ def test_a_cycle_of_the_weight_lifts_the_loss_each_time(of_the_term: bool) -> No
     assert {f.severity for f in judge(run).findings if f.kind in ("loss_spike", "divergence")} == {"critical" if of_the_term else "info"}
 
 
+def test_a_weight_that_is_raised_makes_no_spike() -> None:
+    """In the cycle that the weight lifts the loss by a third, something else throws it up fivefold, for a moment."""
+    t = np.arange(240)
+    weight = np.clip((t % 80) / 50, 0, 1)
+    term = 3 + 6 * np.exp(-weight * 3)
+    x = 20 + 10 * np.exp(-t / 20) + weight * term + noisy(240, 0.01) + np.where(t >= 120, 100 * np.exp(-(t - 120) / 2.0), 0)
+    run = run_of({"loss.train": x, "other/beta": weight, "other/kl": term})
+    assert [f.severity for f in judge(run).findings if f.kind == "loss_spike" and f.facts.peak == 120] == ["warning"]
+
+
 @pytest.mark.parametrize("worse", [0.0, 6.0], ids=["as before at that weight", "higher than before at that weight"])
 def test_a_cycle_costs_reconstruction_too(worse: float) -> None:
     """Codes that have to be short tell less: the loss without its term rises with the weight. At one weight it is no higher than before."""
