@@ -39,9 +39,8 @@ from parsers.tables import Run
 NEEDS: list[str] = []
 INPUTS = ["config"]
 EFFECT, MEANT = "behaves_differently_after_change", ("changes_as_configured",)
-_GENERATES = lazy_re(
-    r"(?:^|[./])use_cache$"
-)  # of keys and values while text is written: transformers' Trainer turns it off in the config it was given
+# keys and values that are kept while text is written: transformers' Trainer turns them off in the config that it was given
+_GENERATES = lazy_re(r"(?:^|[./])use_cache$")
 _ADDRESS = lazy_re(r" at 0x[0-9a-fA-F]+")
 ALIKE = 0.7  # share of keys that two snapshots have in common; not critical: 0.49 and 0.98 tell the same runs (docs/thresholds.md)
 SMALLEST_EFFECT = "one setting"

@@ -149,9 +149,8 @@ def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
     marks = [{"step": first, "label": "best evaluation", "kind": "event"}]
     logged = _as_logged(held)
     shown = [evidence.window(s, int(step[0]), last, *marks, title=s.tag, margin=0, where=s.place(run, 0)) for s in (logged, train)]
-    below = (
-        held.name == "loss.eval" and train.name == "loss.train" and final <= at_end
-    )  # what was learnt by heart is known better than that
+    # what was learnt by heart is known better than what was never seen
+    below = held.name == "loss.eval" and train.name == "loss.train" and final <= at_end
     sure = held.name.startswith("loss.") and facts.rise < AGAIN and _scores_hold(run, first)
     severity = "info" if below or sure else "warning"
     return evidence.on_rows(logged, (keep[best], keep[-1]), facts, title, severity, *shown)

@@ -27,7 +27,7 @@ from parsers.console_format.line_keys import between_marks, is_rate, named, set_
 from parsers.console_format.line_labels import mode_of, put_groups, put_labels
 from parsers.console_format.line_places import put_places
 from parsers.console_format.line_prefix import MONTHS, SUFFIX, Field, Line, prefix, whole
-from parsers.console_format.line_units import SPEED, UNIT, only_speed
+from parsers.console_format.line_units import SPEED, UNIT, closes_with_seconds, only_speed
 from parsers.console_format.line_vectors import put_vectors
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
@@ -44,8 +44,6 @@ _BAR = lazy_re(r"%(\|[^|]*\|)")
 _TRAINS = lazy_re(
     r"(?i)\W*(?:(?:(?!val|test|eval)[\w-]{1,20}+ )?train\w*(?: progress)?\W*)?\d+%\|[^|]*\|.*(?:(?:it|step|batch|iter)/s|s/(?:it|step|batch|iter)|\?it)\b"
 )  # preprocessing names itself
-_SECONDS = {"s", "sec", "secs", "second", "seconds"}
-_CLOSES = lazy_re(r"[\s)\]|]*")
 _TIMES = {"ms", "us", "µs", "s", "sec", "secs", "seconds"}
 _AND_SECONDS = lazy_re(r" ?\d+(?:\.\d+)?[ms]\b")
 _DRAWN = lazy_re(r"\[[=>.#-]+ +$")  # the drawn part of a bar that writes its count in its middle (pytorch-cifar's progress_bar)
@@ -173,7 +171,7 @@ class _Scan:
             self._add("rank", "", span)
         elif key[:1] == "(" and first_of_several(key[1:], m.string[m.end() :][:1], self.keys[i + 1 :]):
             self._metric(i, key[1:], unit)
-        elif not key and unit in _SECONDS and not self.line.bar and self.found and _CLOSES.fullmatch(m.string, m.end()):
+        elif not key and self.found and not self.line.bar and closes_with_seconds(m, unit):
             self._add("metric", "time", span)  # "epoch 3 | loss 0.25 | 1.7s"
         elif not key:
             self._add("metric" if SPEED.fullmatch(unit) and not self.line.bar else "skip", unit, span)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from parsers.console_format.line_prefix import Line
 from parsers.lazy_regex import lazy_re
 
@@ -13,6 +15,13 @@ UNIT = (
 )
 SPEED = lazy_re(rf"(?:{_DONE}|it)/s(?:ec)?|{_EACH}")  # units that say what is measured
 _OF_BAR = lazy_re(_EACH)
+_SECONDS = {"s", "sec", "secs", "second", "seconds"}
+_CLOSES, _MINUTES = lazy_re(r"[\s)\]|]*"), lazy_re(r"\d ?(?:h|m|min) ?$")
+
+
+def closes_with_seconds(m: re.Match[str], unit: str) -> bool:
+    """Whether a number is a duration in seconds at the end of its line (``| loss 0.25 | 1.7s``), and not the rest of one in minutes."""
+    return unit in _SECONDS and _CLOSES.fullmatch(m.string, m.end()) is not None and not _MINUTES.search(m.string[: m.start("num")])
 
 
 def only_speed(line: Line) -> bool:
