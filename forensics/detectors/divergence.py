@@ -14,16 +14,15 @@ How it decides
     then comes back was divergence, too, until something (usually the falling rate) caught it: a warning. And it fires at once where no value
     comes below twice the very first one again, which no update had touched; or where the loss ends a thousand times as far below zero as it began above.
     Where the evaluation loss goes on falling to the end meanwhile, or the weight of a KL term lifts the loss, it is information.
-    A loss that has fallen from value to value since its top, and lost half of its rise, is a spike that comes back.
-    Where no loss was logged a score is judged, and the reward wherever it was, turned round: it has to lose half of what it had gained, too.
+    A loss that has fallen from value to value since its top, and lost half of its rise, is a spike that comes back. Where no loss was logged a score
+    is judged, and the reward wherever it was, turned round: it has to lose half of what it had gained, too, in its mean by three standard errors.
 
 Cannot tell
     With fewer than eight values of the loss, unless there are five that never give back a quarter of their fall. A rise caused by harder data or another loss function looks the same: the
     hypotheses weigh that.
 
 Folklore
-    "Divergence without a spike" is the fourth pattern beside the three kinds of spike (Bekman's
-    training-loss-patterns).
+    "Divergence without a spike" is the fourth pattern beside the three kinds of spike (Bekman's training-loss-patterns).
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from forensics.errors import CannotTell
 from forensics.run.evaluations import improves_after
 from forensics.run.inputs import LOST, OBJECTIVE, finite_objective
 from forensics.run.partial_window import first_is_partial
-from forensics.run.robust import SIGMA, error_of_median, median
+from forensics.run.robust import SIGMA, error_of_median, means_apart, median
 from forensics.run.series import Series
 from forensics.spikes import excursions, medians
 from forensics.spikes.trend import IN_ORDER, ORDERED, falls_in_order, turn
@@ -106,8 +105,9 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     row = rows[at]
     start, last = int(s.step[row]), int(s.step[rows[-1]])
-    low, end = median(x[max(best - width + 1, 0) : best + 1]), median(x[-width:])
-    if end <= low or (s.rises and end - low < LOST * _gained(x, low)):
+    held, left = x[max(best - width + 1, 0) : best + 1], x[-width:]
+    low, end = median(held), median(left)
+    if end <= low or (s.rises and (end - low < LOST * _gained(x, low) or not means_apart(held, left))):
         return
     how = f"{end / low - 1:.0%} above" if abs(end) < 100 * abs(low) else f"{end / low:.2g} times" if low else "above"
     half = x[(at + len(x)) // 2 :][:width]

@@ -5,7 +5,7 @@ What it sees
 
 How it decides
     Compares the first values of the new attempt with those of the old one at the same steps; where no step was logged twice,
-    with the last values before (downwards: with the line through them). A difference of more than five standard errors of the local noise and 1 % is a break:
+    with the median of the last values before and the line through them, whichever is nearer. A difference of more than five standard errors of the local noise and 1 % is a break:
     upwards, with the steps it takes to decay, downwards (data seen before), or none. In a log of few values before the restart, as by epoch, whose
     first fall is most of what they scatter, the first value behind it may be half as high again as the highest of the last three instead: that is a
     break, too, and with less than ten values the only one.
@@ -87,7 +87,8 @@ def equal_again(s: Series, old: np.ndarray, new: np.ndarray) -> bool:
 
 def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) -> Iterator[Finding[Facts]]:
     begin = int(s.step[new[0]])
-    y = np.log(s.value) if (s.value[np.r_[old, new]] > 0).all() else s.value / max(median(np.abs(s.value[old])), 1e-12)
+    logs = bool((s.value[np.r_[old, new]] > 0).all())
+    y = np.log(s.value) if logs else s.value / max(median(np.abs(s.value[old])), 1e-12)
     twice, i, j = np.intersect1d(s.step[old], s.step[new], return_indices=True)
     noise = median(excursions.local_noise(y[old]))
     kept = old[s.step[old] < begin][-AHEAD:]
@@ -100,10 +101,11 @@ def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) 
         return
     few = max(len(gap) // 4, AFTER)
     height = median(gap[:few])
-    if height < 0 and len(twice) < LEAST:
-        # a loss that was falling goes on falling: only what lies below its own trend is a break
+    if len(twice) < LEAST:
+        # a loss that was falling, or rising, goes on so: only what lies beyond its own trend, too, is a break
         trend = np.polyfit(s.step[kept], y[kept], 1)
-        height = min(max(height, median(y[new][:few] - np.polyval(trend, s.step[new][:few]))), 0.0)
+        beyond = median(y[new][:few] - np.polyval(trend, s.step[new][:few]))
+        height = max(min(height, beyond), 0.0) if height > 0 else min(max(height, beyond), 0.0)
     if equal_again(s, old, new) or abs(height) < max(ERRORS * error_of_median(noise, few), SHARE):
         if len(kept) < AHEAD and not len(twice):
             yield from _of_few(run, s, kept, new, attempt)
@@ -113,7 +115,7 @@ def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) 
     length = int(s.step[new[int(back[0])]] - begin) if len(back) else None
     compared = "steps logged twice" if len(twice) >= LEAST else "values before"
     sigmas = abs(height) / noise if noise else None
-    facts = Facts(begin, float(np.expm1(height)), sigmas, length, height > 0, compared, attempt)
+    facts = Facts(begin, float(np.expm1(height)) if logs else height, sigmas, length, height > 0, compared, attempt)
     yield _finding(run, s, (old[-1], new[0]), facts)
 
 

@@ -7,21 +7,18 @@ import math
 import numpy as np
 
 from forensics.run import settings
-from forensics.run.inputs import LOST, is_policy
 from forensics.run.metrics_in_words import moved_from
-from forensics.run.robust import median, robust_sigma
-from forensics.run.series import Floats, Series, parts, series
+from forensics.run.robust import median
+from forensics.run.series import Series, parts, series
 from forensics.signs.policy_learning import REWARD_SCALE
-from forensics.signs.policy_updates import EXPLAINED, GROWN, STILL, entropy_sign, value_loss_dwarfs_return
-from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
+from forensics.signs.policy_updates import EXPLAINED, GROWN, STILL, entropy_sign
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 
 SUBJECT = "other_objectives"  # the other half of it
 EFFECTS = {
     "entropy_collapsed": "rl.entropy",
     "policy_kl_ran_away": "rl.kl",
     "value_loss_exploded": "rl.loss_value",
-    "reward_fell": "rl.reward",
-    "reward_steps_to_other_scale": "rl.reward",
 }  # symptoms of their own, for which there is no detector
 
 NO_CHOICE = 1e-3  # nats: what a choice that falls otherwise once in 10,000 times leaves of two actions
@@ -33,13 +30,6 @@ A_TOKEN = 10.0  # nats to the reference, other means: what choosing among 22,000
 AN_ANSWER = 6.0  # nats that a chosen answer may lose: Ziegler et al.'s target for the distance to the reference; sound training costs chosen answers some, too
 LIKELIHOOD = 3.0  # times the nats that a chosen answer cost at first: each token has on average become the cube as unlikely
 EXPLODED = 100.0  # times the first level: two orders of magnitude
-NOISES = 3.0  # standard errors
-BESIDE = 5  # rewards on each side of a step, whose medians are compared
-MIRRORED, RESCALED = 0.25, 5.0  # how far from its mirror image, and by what factor: episodes that go on as before hold neither
-CLIMBS = 0.5  # bound: of the step, the usual distance of five rewards from their median: a quarter of them would be beyond it
-FOLLOWS = 0.5  # bound: of the factor, in ln; a scale moves the spread by all of it, a policy that learns to win narrows it
-AS_BEFORE = 1.3  # factor by which episodes may become longer or shorter: five of them differ by less
-AT_LEAST = 0.2  # of the best level; measured: what one good policy scatters by is up to 0.09 in the logs of stable-baselines3
 
 
 def _policy(s: Symptoms) -> bool:
@@ -163,88 +153,3 @@ def _values_get_lost(s: Symptoms, value: Series, grown: float) -> str | None:
     if known > EXPLAINED or grown < GROWN * better:
         return None
     return f"{grown / better:.3g} times as much as the square of the return, and the values explain {known:.2g} of the returns' variance"
-
-
-def _reward(s: Symptoms) -> tuple[Series, Floats, Floats, float] | None:
-    """(series, its values, medians of ten equal parts, standard error of one); None where too few of a policy were logged."""
-    reward = series(s.run, "rl.reward")
-    if reward is None or reward.usable.sum() < 20 or not is_policy(s.run):
-        return None
-    x = reward.value[reward.usable]
-    blocks = np.array([np.median(part) for part in np.array_split(x, 10)])
-    return reward, x, blocks, robust_sigma(np.diff(x)) / math.sqrt(2) / math.sqrt(max(len(x) // 10, 1))
-
-
-def reward_fell(s: Symptoms) -> Sign:
-    """The reward lost at least half of what it had gained, or of its first level, and did not come back."""
-    told = _reward(s)
-    if told is None:
-        return cannot_tell("fewer than 20 rewards of a policy were logged.")
-    reward, x, blocks, error = told
-    best = int(np.argmax(blocks))
-    drop, gain = float(blocks[best] - blocks[-1]), float(blocks[best] - blocks[0]) if best else abs(float(blocks[0]))
-    text = f"The reward is {blocks[0]:.3g} at first, {blocks[best]:.3g} at its best and {blocks[-1]:.3g} at the end."
-    held, left = np.array_split(x, 10)[best], np.array_split(x, 10)[-1]
-    # of rewards in whole ones the median moves by one, or not at all; their means tell
-    chance = NOISES * math.sqrt(held.var() / len(held) + left.var() / len(left))
-    if best >= 9 or drop < LOST * gain or drop <= max(NOISES * error, AT_LEAST * abs(blocks[best])) or held.mean() - left.mean() <= chance:
-        return absent(text)
-    middle = float(blocks[best] - drop / 2)
-    smooth = np.array([np.median(x[max(i - 2, 0) : i + 3]) for i in range(len(x))])
-    high = np.flatnonzero(smooth > middle)
-    step = int(reward.step[reward.usable][min(int(high[-1]) + 1, len(x) - 1)]) if len(high) else None
-    since = f"; from step {step} on it stays below {middle:.3g}" if step is not None else ""
-    return seen(f"{text[:-1]}{since}.", first=step)
-
-
-def reward_never_rose(s: Symptoms) -> Sign:
-    """No tenth of the run has a higher reward than the first, by more than rewards scatter."""
-    told = _reward(s)
-    if told is None:
-        return cannot_tell("fewer than 20 rewards of a policy were logged.")
-    _, _, blocks, error = told
-    text = f"The reward is {blocks[0]:.3g} in the first tenth of the run and {blocks[1:].max():.3g} in the best of the others (scatter {error:.2g})."
-    return absent(text) if blocks[1:].max() > blocks[0] + NOISES * error * math.sqrt(2) else seen(text)
-
-
-def reward_steps_to_other_scale(s: Symptoms) -> Sign:
-    """At one step the reward changes its sign or its scale, while episodes are as long as before: the reward changed, not the policy."""
-    reward, length = series(s.run, "rl.reward"), series(s.run, "rl.len")
-    if reward is None or reward.usable.sum() < 4 * BESIDE or not is_policy(s.run):
-        return cannot_tell("fewer than 20 rewards of a policy were logged.")
-    if length is None:
-        return cannot_tell("the length of episodes was not logged.")
-    if value_loss_dwarfs_return(s).state == SEEN:
-        return cannot_tell(
-            "the rewards that the policy learns from were not logged: its values are of another scale than the returns in the log."
-        )
-    step, x = reward.step[reward.usable], reward.value[reward.usable]
-    pairs = [(median(x[i - BESIDE : i]), median(x[i : i + BESIDE])) for i in range(BESIDE, len(x) - BESIDE + 1)]
-    at = int(np.argmax([abs(after - before) for before, after in pairs]))
-    (before, after), near = pairs[at], slice(at, at + 2 * BESIDE)  # medians tell the levels, the largest single move the step
-    first = int(step[near][1:][int(np.argmax(np.abs(np.diff(x[near]))))])
-    text = f"The reward goes from {before:.3g} to {after:.3g} at step {first}"
-    mirrored = abs(after + before) <= MIRRORED * abs(before)
-    ratio = max(abs(after), abs(before)) / max(min(abs(after), abs(before)), 1e-12)
-    if not (mirrored and before != 0) and not (after * before > 0 and ratio >= RESCALED):
-        return absent(f"{text}, the largest of its steps: neither its mirror image nor another scale.")
-    scatter = median(np.abs(x[near][:BESIDE] - before))
-    if scatter > CLIMBS * abs(after - before):
-        return absent(f"{text}, and scatters by {scatter:.3g} before it: it climbs there, and does not step.")
-    lasted = _beside(length, first)
-    if lasted is None or not 1 / AS_BEFORE < lasted[1] / max(lasted[0], 1e-12) < AS_BEFORE:
-        return absent(f"{text}, and the length of episodes changes with it: the policy changed.")
-    spread = series(s.run, "rl.reward_std")  # a factor on rewards is one on what they scatter by, too
-    if spread is not None and (wide := _beside(spread, first)) is not None and not mirrored:
-        grows = math.log(max(wide[1], 1e-12) / max(wide[0], 1e-12)) / math.log(abs(after / before))
-        if grows < FOLLOWS:
-            return absent(f"{text}, and {spread.tag} goes from {wide[0]:.3g} to {wide[1]:.3g}: the policy changed, not the scale.")
-    return seen(f"{text}, while episodes are as long as before.", first=first)
-
-
-def _beside(s: Series, first: int) -> tuple[float, float] | None:
-    """The medians of a few values on either side of a step."""
-    was, then = (
-        s.value[s.usable & side][part] for side, part in ((s.step < first, slice(-BESIDE, None)), (s.step >= first, slice(BESIDE)))
-    )
-    return (median(was), median(then)) if len(was) and len(then) else None

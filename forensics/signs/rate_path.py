@@ -26,7 +26,7 @@ from forensics.run.plan import planned_steps
 from forensics.run.robust import error_of_median, median, noise_by_steps
 from forensics.run.series import Series, series
 from forensics.run.usable_values import interval, lacking, usable
-from forensics.signs import policies
+from forensics.signs import policies, policy_rewards
 from forensics.signs.learning_rate import NOT_LOGGED
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.tables import Run
@@ -39,7 +39,7 @@ ERRORS = 5.0  # statistical: of two medians; normal noise does it once in 3.5 mi
 LIKE = 0.15  # two factors are one within so much: ends are read off logged steps, accumulation leaves remainders
 
 _LEAVES = (loss_spike.Facts, divergence.Facts, nonfinite.Facts, level_shift.Facts, attention_logits.Facts)
-_POLICY = (policies.policy_kl_ran_away, policies.entropy_collapsed, policies.value_loss_exploded, policies.reward_fell)
+_POLICY = (policies.policy_kl_ran_away, policies.entropy_collapsed, policies.value_loss_exploded, policy_rewards.reward_fell)
 
 
 def rate_jumped(s: Symptoms) -> Sign:

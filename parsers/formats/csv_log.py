@@ -9,6 +9,7 @@ TensorBoard (``Wall time,Step,Value``: the tag is in the file's name), pandas an
   else the row's number from 0; a note says so. A step that starts again with every epoch is made to grow. In
   ``monitor.csv`` a row is an episode, and its step is the sum of the episode lengths so far, as
   stable_baselines3.common.results_plotter has it; ``t_start`` of its first line plus ``t`` is the time.
+  Monitors of environments that lie together, numbered from 0, stand at the timesteps of all of them.
 - Empty, NA, None and null mean "not logged"; nan and inf are values (a Keras CSVLogger writes NA for absent, nan for NaN).
 - Restarts append: a header in the middle of the file may name other columns; a row cut by a crash may be followed, on the same
   line, by the first row of the next launch, or by a hole of NUL bytes. Such lines are gaps, their neighbours are not.

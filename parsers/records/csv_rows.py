@@ -13,6 +13,7 @@ import pyarrow as pa
 from parsers.records import bare_tables, cells, column_roles, csv_blocks, delimited
 from parsers.records.gaps import GapList
 from parsers.records.table_rows import TableLog
+from parsers.records.vocabulary import MONITOR_STEPS
 from parsers.tables import FLUSH_ROWS, Gap, Note
 
 
@@ -72,7 +73,7 @@ class Writer(TableLog):
             roles = replace(roles, steps_are="epochs")
         self.monitor = (names.index("l"), names.index("t")) if {"r", "l", "t"} <= set(names) else None
         if self.monitor:
-            self.note("rows are episodes, steps the timesteps up to their end")
+            self.note(MONITOR_STEPS)
             roles = replace(roles, step=len(names), steps_are="steps", time=len(names) + 1, time_scale=1.0, refusal="")
             self.names = names
         if roles.refusal:

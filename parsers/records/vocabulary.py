@@ -61,6 +61,7 @@ BESIDE = "beside_steps"  # a total without a word: of the run, where no epoch is
 # What a source's note says of its steps where they are no steps of the optimizer that it names.
 EPOCH_STEPS = "steps are epochs"
 EPISODE_STEPS = "steps are those of 'episode'"
+MONITOR_STEPS = "rows are episodes, steps the timesteps up to their end"
 COMPOSED_STEPS = "steps are made of epoch and iteration, for no line names one through the run"
 RUN_CLOCK = "the remaining time beside them counts through the run"
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from curves import run_of
 
-from forensics.detectors import rl_collapse
+from forensics.detectors import divergence, rl_collapse
 from forensics.errors import CannotTell
 
 N = 400
@@ -49,3 +49,9 @@ def test_collapses_of_a_reward(reward: np.ndarray, told: list[tuple[int, int | N
 def test_few_rewards_tell_nothing() -> None:
     with pytest.raises(CannotTell):
         list(rl_collapse.detect(run_of({"rl.reward": RISES[:10]})))
+
+
+@pytest.mark.parametrize(("wins_at_last", "falls"), [(0.4, False), (0.0, True)])
+def test_games_that_are_lost_or_won_diverge_where_their_mean_falls(wins_at_last: float, falls: bool) -> None:
+    won = np.random.default_rng(3).random(N) < np.r_[np.linspace(0, 0.7, N - 15), np.full(15, wins_at_last)]
+    assert bool(list(divergence.detect(run_of({"rl.reward": np.where(won, 1.6, -1.4)})))) is falls

@@ -341,6 +341,15 @@ def test_a_restart_in_a_log_by_epoch(first: float, up: bool) -> None:
     assert [f.facts.up for f in resume_break.detect(run)] == ([True] if up else [])
 
 
+@pytest.mark.parametrize(("to", "up"), [(0.30, False), (1.5, True)])
+def test_a_loss_that_rises_before_a_restart_goes_on_rising(to: float, up: bool) -> None:
+    """A policy's: it is below zero at times, and grows with the returns."""
+    before, after = [0.01, -0.02, -0.04, 0.01, 0.02, 0.06, 0.09, 0.11, 0.16, 0.22, 0.25, 0.29], np.linspace(to, to - 0.05, 11)
+    found = list(resume_break.detect(run_of({"loss.train": np.array([*before, *after])}, attempts=[0] * 12 + [1] * 11)))
+    assert [f.facts.up for f in found] == ([True] if up else [])
+    assert all(f.facts.height < 100 for f in found)  # times what it was, not e to the power of that
+
+
 @pytest.mark.parametrize(("first", "up"), [(4.4, True), (2.9, False)])
 def test_a_restart_in_a_log_whose_first_fall_is_most_of_its_scatter(first: float, up: bool) -> None:
     before, after = [5.73, 3.81, 3.16, 2.91, 2.71, 2.57, 2.79, 2.56, 2.61, 2.5, 2.59], [first, 0.5 * first + 1.1, 2.9, 2.7, 2.6, 2.6, 2.5]

@@ -370,7 +370,14 @@ def test_monitors_of_environments_that_run_at_the_same_time_are_of_one_training(
     (tmp_path / "run" / "progress.csv").write_text(
         "\n".join(["time/total_timesteps,rollout/ep_rew_mean,rollout/ep_len_mean", *table]) + "\n"
     )
-    assert len(parsers.read_all(tmp_path)) == (1 if together else 3)
+    runs = parsers.read_all(tmp_path)
+    assert len(runs) == (1 if together else 3)
+    if together:  # the training counts the timesteps of all three
+        rows = [r for r in runs[0].tables["metrics"].to_pylist() if r["tag"] == "r"]
+        steps = {k: [r["step"] for r in rows if r["source"] == f"monitor_{k}.monitor.csv"] for k in range(3)}
+        assert [steps[k][0] for k in range(3)] == [3 * 19 + 1, 3 * 20 + 2, 3 * 21 + 3]
+        assert steps[0][-1] == 3 * (sum(range(20, 80)) - 1) + 1
+        assert len(set().union(*steps.values())) == 180
 
 
 def test_launches_that_a_log_counts_and_a_checkpoint_that_is_picked_up(tmp_path: Path) -> None:

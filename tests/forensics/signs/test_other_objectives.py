@@ -14,6 +14,7 @@ from forensics.signs import latents as L
 from forensics.signs import other_objectives as O
 from forensics.signs import policies as P
 from forensics.signs import policy_learning as PL
+from forensics.signs import policy_rewards as PR
 from forensics.signs import policy_updates as U
 from forensics.signs.sign import Sign, Symptoms
 from tests.forensics.curves import run_of
@@ -84,45 +85,46 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (U.value_loss_dwarfs_return, "absent", SCALED | {"rl.loss_value": 10.0 ** (T / 10)}, {}),  # it explodes
     (U.value_loss_dwarfs_return, "cannot tell", {"rl.loss_value": 9e7 * ONE, "rl.reward": 20 + GROWS}, {}),
     (U.value_loss_dwarfs_return, "cannot tell", {"rl.loss_value": 9e7 * ONE}, {}),
-    (P.reward_steps_to_other_scale, "cannot tell", SCALED | {"rl.len": 20 + GROWS}, {}),
+    (PR.reward_steps_to_other_scale, "cannot tell", SCALED | {"rl.len": 20 + GROWS}, {}),
     (PL.rewards_scaled_up, "seen", {"rl.reward": GROWS}, {"config": {"reward_scale": 100}}),
     (PL.rewards_scaled_up, "absent", {"rl.reward": GROWS}, {"config": {"reward_scale": 1}}),
     (PL.rewards_scaled_up, "seen", {"rl.reward": GROWS}, {"config": {"reward_per_tick": 250.0}}),
     (PL.rewards_scaled_up, "absent", {"rl.reward": GROWS}, {"config": {"healthy_reward": 1.0}}),
     (PL.rewards_scaled_up, "cannot tell", {"rl.reward": GROWS}, {}),
-    (P.reward_fell, "seen", {"rl.reward": np.where(T < 60, GROWS, -3)}, {}),
-    (P.reward_fell, "absent", {"rl.reward": GROWS}, {}),
-    (P.reward_fell, "seen", {"rl.reward": np.where(T < 60, T % 5 > 0, 0)}, {}),  # hits that are all lost
+    (PR.reward_fell, "seen", {"rl.reward": np.where(T < 60, GROWS, -3)}, {}),
+    (PR.reward_fell, "absent", {"rl.reward": GROWS}, {}),
+    (PR.reward_fell, "seen", {"rl.reward": np.where(T < 60, T % 5 > 0, 0)}, {}),  # hits that are all lost
     (
-        P.reward_fell,
+        PR.reward_fell,
         "absent",
         {"rl.reward": 1.0 + np.where(T < 60, T % 3 > 0, T % 5 < 2)},
         {},
     ),  # counted in ones: a median moves by a whole one
-    (P.reward_fell, "cannot tell", {"loss.train": FADES}, {}),
-    (P.reward_fell, "cannot tell", {"loss.train": FADES, "pref.margin": GROWS, "rl.reward": np.where(T < 60, GROWS, -3)}, {}),
-    (P.reward_steps_to_other_scale, "seen", {"rl.reward": np.where(T < 60, 9, -9.2), "rl.len": 20 * ONE}, {}),
-    (P.reward_steps_to_other_scale, "seen", {"rl.reward": np.where(T < 60, 1.0, 10.0), "rl.len": 20 * ONE}, {}),
-    (P.reward_steps_to_other_scale, "absent", {"rl.reward": np.where(T < 60, 9, -9.2), "rl.len": np.where(T < 60, 90, 9)}, {}),
-    (P.reward_steps_to_other_scale, "absent", {"rl.reward": GROWS, "rl.len": 20 * ONE}, {}),
-    (P.reward_steps_to_other_scale, "absent", {"rl.reward": 4 - 12 * np.exp(-T / 3), "rl.len": 20 * ONE}, {}),  # learnt at once
+    (PR.reward_fell, "cannot tell", {"loss.train": FADES}, {}),
+    (PR.reward_fell, "cannot tell", {"loss.train": FADES, "pref.margin": GROWS, "rl.reward": np.where(T < 60, GROWS, -3)}, {}),
+    (PR.reward_steps_to_other_scale, "seen", {"rl.reward": np.where(T < 60, 9, -9.2), "rl.len": 20 * ONE}, {}),
+    (PR.reward_steps_to_other_scale, "seen", {"rl.reward": np.where(T < 60, 1.0, 10.0), "rl.len": 20 * ONE}, {}),
+    (PR.reward_steps_to_other_scale, "absent", {"rl.reward": np.where(T < 60, 9, -9.2), "rl.len": np.where(T < 60, 90, 9)}, {}),
+    (PR.reward_steps_to_other_scale, "absent", {"rl.reward": GROWS, "rl.len": 20 * ONE}, {}),
+    (PR.reward_steps_to_other_scale, "absent", {"rl.reward": np.where(T % 11 < 5, -9, 9), "rl.len": 20 * ONE}, {}),  # lost or won
+    (PR.reward_steps_to_other_scale, "absent", {"rl.reward": 4 - 12 * np.exp(-T / 3), "rl.len": 20 * ONE}, {}),  # learnt at once
     (
-        P.reward_steps_to_other_scale,
+        PR.reward_steps_to_other_scale,
         "seen",
         {"rl.reward": np.where(T < 60, 1.0, 10.0), "rl.len": 20 * ONE, "rl.reward_std": np.where(T < 60, 0.3, 3.0)},
         {},
     ),
     (
-        P.reward_steps_to_other_scale,
+        PR.reward_steps_to_other_scale,
         "absent",
         {"rl.reward": np.where(T < 60, 0.1, 0.95), "rl.len": 20 * ONE, "rl.reward_std": np.where(T < 60, 0.3, 0.1)},
         {},
     ),
-    (P.reward_steps_to_other_scale, "cannot tell", {"rl.reward": GROWS}, {}),
-    (P.reward_steps_to_other_scale, "cannot tell", {"loss.train": FADES}, {}),
-    (P.reward_never_rose, "seen", {"rl.reward": ONE}, {}),
-    (P.reward_never_rose, "absent", {"rl.reward": GROWS}, {}),
-    (P.reward_never_rose, "cannot tell", {"loss.train": FADES}, {}),
+    (PR.reward_steps_to_other_scale, "cannot tell", {"rl.reward": GROWS}, {}),
+    (PR.reward_steps_to_other_scale, "cannot tell", {"loss.train": FADES}, {}),
+    (PR.reward_never_rose, "seen", {"rl.reward": ONE}, {}),
+    (PR.reward_never_rose, "absent", {"rl.reward": GROWS}, {}),
+    (PR.reward_never_rose, "cannot tell", {"loss.train": FADES}, {}),
     (O.gan_trouble, "seen", {"other/D(x)": 1 - FADES / 2, "other/D(G(z))": FADES / 2}, {}),
     (O.experts_unbalanced, "seen", {"other/router_a/top_share": 0.3 * ONE, "other/router_b/top_share": 0.95 * ONE}, {}),
     (O.experts_unbalanced, "seen", {"other/maxload": 0.97 * ONE}, {}),
@@ -232,7 +234,7 @@ def test_each_state(look: Callable[[Symptoms], Sign], state: str, metrics: Mappi
 
 
 def test_places() -> None:
-    fell = P.reward_fell(Symptoms(run_of({"rl.reward": np.where(T < 60, GROWS, -3)}), ()))
+    fell = PR.reward_fell(Symptoms(run_of({"rl.reward": np.where(T < 60, GROWS, -3)}), ()))
     assert fell.numbers["first"] == pytest.approx(60, abs=2)
     turned = O.accuracies_reversed(Symptoms(run_of({"pref.acc": RIGHT}), ()))
     assert turned.numbers["first"] == 50
