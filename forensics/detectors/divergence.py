@@ -4,18 +4,17 @@ What it sees
     The training loss turns round and ends well above the best level it had reached.
 
 How it decides
-    Levels are medians of 15 logged values, in a log of fewer than 150 also of a tenth of them, at least 5 (3 in a log of fewer
-    than 15). It fires
-    when the last level lies above the best one by at least 10 % and by eight times its noise (in the short form, of
-    the steps between neighbours), and by 5 % of all it had fallen. Or, for smaller rises of longer runs, when the loss
-    smoothed over 25 values has risen four times further than ever before in the run, by 15 standard errors, and
-    keeps at least 40 % of that to the end (``forensics.spikes.trend``). The step it names is the first after the loss last
-    stood near its best, or where the rise began. A loss that stands a quarter above its first level for a tenth of the run and
-    then comes back was divergence, too, until something (usually the falling rate) caught it: a warning. And it fires at once where no value
-    comes below twice the very first one again, which no update had touched; or where the loss ends a thousand times as far below zero as it began above.
-    Where the evaluation loss goes on falling to the end meanwhile, or the weight of a KL term lifts the loss, it is information.
-    A loss that has fallen from value to value since its top, and lost half of its rise, is a spike that comes back. Where no loss was logged a score
-    is judged, and the reward wherever it was, turned round: it has to lose half of what it had gained, too, in its mean by three standard errors.
+    Levels are medians of 15 logged values, in a log of fewer than 150 also of a tenth of them, at least 5 (3 in a log of fewer than 15). It fires
+    when the last level lies above the best one by at least 10 % and by eight times its noise (in the short form, of the steps between neighbours),
+    and by 5 % of all it had fallen. Or, for smaller rises of longer runs, when the loss smoothed over 25 values has risen four times further than
+    ever before in the run, by 15 standard errors, and keeps at least 40 % of that to the end (``forensics.spikes.trend``). A level that rose half as
+    far three times before and came back wanders with its data. The step it names is the first after the loss last stood near its best, or where the
+    rise began. A loss that stands a quarter above its first level for a tenth of the run and then comes back was divergence, too, until something
+    (usually the falling rate) caught it: a warning. And it fires at once where no value comes below twice the very first one again, which no update
+    had touched; or where the loss ends a thousand times as far below zero as it began above. Where the evaluation loss goes on falling to the end
+    meanwhile, or the weight of a KL term lifts the loss, it is information. A loss that has fallen from value to value since its top, and lost half
+    of its rise, is a spike that comes back. Where no loss was logged a score is judged, and the reward wherever it was, turned round: it has to lose
+    half of what it had gained, too, in its mean by three standard errors.
 
 Cannot tell
     With fewer than eight values of the loss, unless there are five that never give back a quarter of their fall. A rise caused by harder data or another loss function looks the same: the
@@ -41,7 +40,7 @@ from forensics.run.partial_window import first_is_partial
 from forensics.run.robust import SIGMA, error_of_median, means_apart, median
 from forensics.run.series import Series
 from forensics.spikes import excursions, medians
-from forensics.spikes.trend import IN_ORDER, ORDERED, falls_in_order, turn
+from forensics.spikes.trend import IN_ORDER, ORDERED, falls_in_order, turn, wanders
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
@@ -101,8 +100,8 @@ def detect(run: Run) -> Iterator[Finding]:
             return
         at, level, width = slow.start, medians.rolling_median(y, LEVEL), LEVEL
         best = min(_best(level, LEVEL), at)
-    if _recovers(y[at:], float(y[best])):
-        return
+    if _recovers(y[at:], float(y[best])) or (not s.rises and wanders(medians.rolling_median(y, width)[width:], best - width)):
+        return  # a median of games that are lost or won goes up and down by itself: their means decide below
     row = rows[at]
     start, last = int(s.step[row]), int(s.step[rows[-1]])
     held, left = x[max(best - width + 1, 0) : best + 1], x[-width:]
@@ -116,10 +115,9 @@ def detect(run: Run) -> Iterator[Finding]:
     if s.rises:
         title = f"From step {start} {s.tag} falls to {-end:.4g}, below its best level of {-low:.4g}"
     up = end / low - 1 if low else float("inf")
-    of_best = int(s.step[rows[best]])
-    facts = Facts(start, s.logged(low), s.logged(end), rise=up, best_step=of_best, first=s.logged(float(x[0])))
-    bands = [{"from": start, "to": last, "kind": "non_recovering"}]
-    shown = evidence.window(s, start, last, *bands, title=f"{s.tag} from step {start} on", where=s.place(run, row))
+    facts = Facts(start, s.logged(low), s.logged(end), rise=up, best_step=int(s.step[rows[best]]), first=s.logged(float(x[0])))
+    band = {"from": start, "to": last, "kind": "non_recovering"}
+    shown = evidence.window(s, start, last, band, title=f"{s.tag} from step {start} on", where=s.place(run, row))
     against = improves_after(run, start)
     title = f"{title}, while {against}" if against else title
     yield evidence.on_rows(s, (row, rows[-1]), facts, title, "info" if against else "critical", shown)

@@ -18,6 +18,8 @@ MANY = 10_000  # values that are enough to see a trend by; bound: a hundred valu
 # statistical: five values in any order give back no more than a quarter once in 20, nine once in 500, whatever their tail
 # (test_short_logs); a fall is visible from where the plateau ends
 ORDERED, GIVES_BACK, VISIBLE = 5, 0.25, 0.05
+HALF = 0.5  # unit: half of the rise
+TAKEN_BACK = 3  # measured: none of the 48 divergences of six sets' faulty runs rose so often before, two healthy runs did (order of data)
 IN_ORDER = f"a rise by more than {GIVES_BACK:.0%} of all that the loss had fallen"
 FOOT = 0.25  # the turn is where a quarter of the rise was last undercut; not critical: decides where it is said to begin
 STRONG = 8.0  # excursions of so many sigma are taken out before the trend is drawn; not critical (docs/thresholds.md)
@@ -30,6 +32,13 @@ def falls_in_order(x: Floats) -> bool:
     y, logs = scaled(x)
     fall = float(y[0] - y.min())
     return fall > (np.log1p(VISIBLE) if logs else 0.0) and float((y - np.minimum.accumulate(y)).max()) <= GIVES_BACK * fall
+
+
+def wanders(level: Floats, best: int) -> bool:
+    """Whether a level that ends above its best one (``best``, its index) rose half as far before, from near it, and came back, time and again."""
+    rise = level[-1] - level[best]
+    sides = np.where(level >= level[best] + HALF * rise, 1, np.where(level <= level[best] + FOOT * rise, -1, 0))
+    return int((np.diff(sides[sides != 0]) > 0).sum()) > TAKEN_BACK
 
 
 @dataclass(frozen=True)

@@ -396,3 +396,12 @@ def test_so_few_values_of_so_little_of_the_plan_tell_no_plateau(values: int, pla
         assert bool(list(plateau.detect(run))) == says
     except CannotTell as e:
         assert not says and f"only {values} values" in str(e)
+
+
+@pytest.mark.parametrize(("epochs", "told"), [(8, False), (1, True)])
+def test_a_level_that_rises_in_each_epoch_wanders_with_the_order_of_the_data(epochs: int, told: bool) -> None:
+    """Batches in one order: the hard ones are the last of each epoch."""
+    n = 100 * epochs
+    y = 0.05 + 0.003 * noise(n, 1.0, 3) + np.where(np.arange(n) % 100 >= 75, 0.3, 0.0)
+    before = 0.05 + np.exp(-np.arange(60) / 8)
+    assert bool(list(divergence.detect(run_of({"loss.train": np.r_[before, y]})))) is told
