@@ -37,7 +37,7 @@ from forensics.errors import CannotTell
 from forensics.run.evaluations import improves_after
 from forensics.run.inputs import LOST, OBJECTIVE, finite_objective
 from forensics.run.partial_window import first_is_partial
-from forensics.run.robust import SIGMA, error_of_median, means_apart, median
+from forensics.run.robust import SIGMA, error_of_median, mean_exceeds, median
 from forensics.run.series import Series
 from forensics.spikes import excursions, medians
 from forensics.spikes.trend import IN_ORDER, ORDERED, falls_in_order, turn, wanders
@@ -106,7 +106,7 @@ def detect(run: Run) -> Iterator[Finding]:
     start, last = int(s.step[row]), int(s.step[rows[-1]])
     held, left = x[max(best - width + 1, 0) : best + 1], x[-width:]
     low, end = median(held), median(left)
-    if end <= low or (s.rises and (end - low < LOST * _gained(x, low) or not means_apart(held, left))):
+    if end <= low or (s.rises and (end - low < LOST * _gained(x, low) or not mean_exceeds(left, held))):
         return
     how = f"{end / low - 1:.0%} above" if abs(end) < 100 * abs(low) else f"{end / low:.2g} times" if low else "above"
     half = x[(at + len(x)) // 2 :][:width]

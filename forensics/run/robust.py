@@ -12,7 +12,7 @@ MOST_DIGITS = 8  # bound: behind the point; float32 has seven in all, so that wh
 WHOLE, WHOLE_SHARE = 1e-6, 1e-9  # bound: what is further from a whole number was not rounded; a share of it, for the errors of large floats
 WALKED = 5  # bound: values one digit apart; a schedule in even stairs has fewer
 ROUNDED = 10  # unit: last digits; what is smaller and varies by a twentieth is printed as one number
-APART = 3.0  # statistical: of normal noise, chance does it once in 370
+EXCEEDS = 3.0  # statistical: of normal noise, chance does it once in 370
 SIGMA = 1.4826
 """What makes a median absolute deviation the standard deviation of normal noise: 1 / 0.6745 (Rousseeuw and Croux, JASA 88, 1993)."""
 
@@ -37,10 +37,10 @@ def error_of_median(noise: float, values: int) -> float:
     return 1.2533 * noise / math.sqrt(max(values, 1))
 
 
-def means_apart(a: Any, b: Any) -> bool:
-    """Whether the means of two stretches lie more than three standard errors apart. Of values of a few kinds (won or lost, whole numbers)
-    the median moves by a whole one or not at all."""
-    return bool(abs(a.mean() - b.mean()) > APART * math.sqrt(a.var() / len(a) + b.var() / len(b)))
+def mean_exceeds(high: Any, low: Any) -> bool:
+    """Whether the mean of one stretch lies more than three standard errors above that of another. Of values of a few kinds (won or lost,
+    whole numbers) the median moves by a whole one or not at all."""
+    return bool(high.mean() - low.mean() > EXCEEDS * math.sqrt(high.var() / len(high) + low.var() / len(low)))
 
 
 def last_digit(x: Any) -> float:

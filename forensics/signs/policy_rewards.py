@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from forensics.run.inputs import LOST, is_policy
-from forensics.run.robust import means_apart, median, robust_sigma
+from forensics.run.robust import mean_exceeds, median, robust_sigma
 from forensics.run.series import Floats, Series, series
 from forensics.signs.policy_updates import value_loss_dwarfs_return
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
@@ -18,9 +18,7 @@ EFFECTS = {"reward_fell": "rl.reward", "reward_steps_to_other_scale": "rl.reward
 NOISES = 3.0  # standard errors
 BESIDE = 5  # rewards on each side of a step, whose medians are compared
 MIRRORED, RESCALED = 0.25, 5.0  # how far from its mirror image, and by what factor: episodes that go on as before hold neither
-CLIMBS = (
-    0.5  # bound: of the step; the usual distance of five rewards from their median (a quarter would be beyond it), and the largest move
-)
+CLIMBS = 0.5  # bound: of the step: five rewards before it lie nearer to their median (a quarter would be beyond it), one move makes more
 FAR, STRAYS = 20, 0.2  # bound: rewards on each side, and the share at the other level: one of a few that only scatter is fewer
 FOLLOWS = 0.5  # bound: of the factor, in ln; a scale moves the spread by all of it, a policy that learns to win narrows it
 AS_BEFORE = 1.3  # factor by which episodes may become longer or shorter: five of them differ by less
@@ -47,7 +45,7 @@ def reward_fell(s: Symptoms) -> Sign:
     drop, gain = float(blocks[best] - blocks[-1]), float(blocks[best] - blocks[0]) if best else abs(float(blocks[0]))
     text = f"The reward is {blocks[0]:.3g} at first, {blocks[best]:.3g} at its best and {blocks[-1]:.3g} at the end."
     held, left = np.array_split(x, 10)[best], np.array_split(x, 10)[-1]
-    if best >= 9 or drop < LOST * gain or drop <= max(NOISES * error, AT_LEAST * abs(blocks[best])) or not means_apart(held, left):
+    if best >= 9 or drop < LOST * gain or drop <= max(NOISES * error, AT_LEAST * abs(blocks[best])) or not mean_exceeds(held, left):
         return absent(text)
     middle = float(blocks[best] - drop / 2)
     smooth = np.array([np.median(x[max(i - 2, 0) : i + 3]) for i in range(len(x))])
