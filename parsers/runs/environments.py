@@ -16,7 +16,7 @@ from parsers import arrow
 from parsers.records.vocabulary import MONITOR_STEPS
 from parsers.tables import Source
 
-_RANK = re.compile(r"(\d+)\.monitor\.csv$", re.I)
+_RANK = re.compile(r"(?<!\d)(\d+)\.monitor\.csv$", re.I)
 NOTE = "rows are episodes, steps the timesteps of all {n} environments up to their end"
 
 
