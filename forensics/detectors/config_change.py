@@ -39,8 +39,6 @@ from parsers.tables import Run
 NEEDS: list[str] = []
 INPUTS = ["config"]
 EFFECT, MEANT = "behaves_differently_after_change", ("changes_as_configured",)
-# keys and values that are kept while text is written: transformers' Trainer turns them off in the config that it was given
-_GENERATES = lazy_re(r"(?:^|[./])use_cache$")
 _ADDRESS = lazy_re(r" at 0x[0-9a-fA-F]+")
 ALIKE = 0.7  # share of keys that two snapshots have in common; not critical: 0.49 and 0.98 tell the same runs (docs/thresholds.md)
 SMALLEST_EFFECT = "one setting"
@@ -152,7 +150,7 @@ def _changes(run: Run) -> tuple[list[Changed], list[Changed], int]:
         same = only_split(run, old, new)
         samples = same[0] if same else samples
         for k in sorted(old.keys() & new.keys()):
-            if not _same(old[k], new[k]) and not FREE.search(k) and not _GENERATES.search(k):
+            if not _same(old[k], new[k]) and not FREE.search(k):
                 (kept if same and k in same[1] else found)[k] = (k, _short(old[k]), _short(new[k]), source)
     return list(found.values()), [c for k, c in kept.items() if k not in found], samples
 

@@ -40,7 +40,7 @@ from forensics.run.partial_window import first_is_partial
 from forensics.run.robust import SIGMA, error_of_median, mean_exceeds, median
 from forensics.run.series import Series
 from forensics.spikes import excursions, medians
-from forensics.spikes.trend import IN_ORDER, ORDERED, falls_in_order, turn, wanders
+from forensics.spikes.trend import HALF, IN_ORDER, ORDERED, falls_in_order, turn, wanders
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
@@ -55,7 +55,6 @@ NOISES = 8.0
 UNDONE = 0.05  # of all that the loss had fallen; not critical in the runs of docs/thresholds.md: it keeps out losses near zero
 # statistical: values of the shortest level, whose median is off by half a sigma; in fewer than three levels of that, three make a median
 FEW, FEWEST = 5, 3
-HALF = 0.5  # unit: half of the rise; statistical: five values fall in order by chance once in 120
 BELOW = 1000.0  # bound: times its first values, below zero; a log-likelihood of numbers falls below zero by as much as it began with, or ten times
 TWICE = 2.0  # measured: 3 of 1,173 made runs, all faulty, and 3 real ones, all diverged; at 1.25 two real ones that were well, too
 CLIMB, STRETCH = 1.25, 0.1  # measured: at 0.7 of CLIMB four of 107 healthy runs fire, at 1.4 none is lost; STRETCH: not critical
@@ -200,18 +199,21 @@ def _undone(y: excursions.Floats, width: int, best: float) -> float:
 
 def falls_without_end(x: excursions.Floats) -> bool:
     """Whether a loss ends far below zero: what it is the error of has no lowest value, as a cross entropy of targets outside of 0 to 1 has none."""
-    return median(x[-FEW:]) < -BELOW * max(1.0, float(np.abs(x[:FEW]).max()))
+    return median(x[-FEW:]) < _far_below(x)
+
+
+def _far_below(x: excursions.Floats) -> float:
+    return -BELOW * max(1.0, float(np.abs(x[:FEW]).max()))
 
 
 def _below_zero(run: Run, s: Series, rows: excursions.Ints) -> Finding:
     x, step = s.value[rows], s.step[rows]
-    largest = BELOW * max(1.0, float(np.abs(x[:FEW]).max()))
-    at = int(np.flatnonzero(x < -largest)[0])
+    at = int(np.flatnonzero(x < _far_below(x))[0])
     first, final, start, last = float(x[0]), median(x[-FEW:]), int(step[at]), int(step[-1])
     title = f"The loss falls through zero and without end: {first:.4g} at the beginning, {final:.4g} at the end"
     facts = Facts(start, first, final, rise=0.0, best_step=start, first=first)
-    band = [{"from": start, "to": last, "kind": "non_recovering"}]
-    shown = evidence.window(s, int(step[0]), last, *band, title=s.tag, where=s.place(run, rows[at]))
+    band = {"from": start, "to": last, "kind": "non_recovering"}
+    shown = evidence.window(s, int(step[0]), last, band, title=s.tag, where=s.place(run, rows[at]))
     return evidence.on_rows(s, (rows[at], rows[-1]), facts, title, "critical", shown)
 
 

@@ -15,18 +15,13 @@ import numpy as np
 from forensics.run import settings
 from forensics.run.evaluations import guessing, outcomes
 from forensics.run.inputs import surviving
-from forensics.run.once import once
-from forensics.run.series import Floats, Ints, Series, parts, series
+from forensics.run.series import Floats, Ints, Series, series
 from forensics.run.settings import Setting
 from parsers.tables import Run
 
 LEAST = 1.8  # a factor of two, less what a first training loss lies below its evaluation
 AT_CHANCE = 0.04  # an untrained model's loss against ln(classes): as logger_artefact's CLOSE
 AT_EVALUATION = 0.1  # two losses of one model on other batches; factors that config sets are mostly two times apart
-# bound: both ends and one between; unit: a quarter of the loss is gone, in its logarithm, and the ratio of the two moves by no more than a third of that
-LEAST_EVALS, FELL, SPREAD = 3, 0.29, 1 / 3
-# measured: of 700 runs of eight makers two are so near at every evaluation, both sums over micro-batches; dropout wanders, smoothing is no whole number
-AT_SETTING = 0.05
 EARLY, BEGINS = 3, 10  # evaluations; steps by which the log must begin
 
 _BATCH = (
@@ -53,8 +48,6 @@ class Measured:
     last: int
     where: str
     near: float  # relative error that a match may have
-    least: float = 0.0  # of the ratios of all evaluations
-    factor: Factor | None = None  # that config sets and all of them are
 
 
 def measured(run: Run) -> list[Measured]:
@@ -71,27 +64,6 @@ def configured(run: Run, found: Sequence[Measured]) -> tuple[Measured, Factor] |
     fits = [(abs(m.ratio / f.value - 1), m, f) for m in found if m.ratio >= LEAST for f in factors]
     near = [(off, m, f) for off, m, f in fits if off <= m.near]
     return min(near, key=lambda x: x[0])[1:] if near else None
-
-
-@once
-def throughout(run: Run) -> Measured | None:
-    """The training loss over the mean of the evaluation losses, where it is one number from the first evaluation to the last: while both fall, or the
-    factor by which config accumulates or shares batches. What a penalty, dropout or smoothing adds is no factor, nor is what overfitting takes away."""
-    train, sets = series(run, "loss.train"), [s for s in parts(run, "loss.eval") if s.usable.sum() >= LEAST_EVALS]
-    sets = [s for s in sets if np.array_equal(s.step[s.usable], sets[0].step[sets[0].usable])]
-    if train is None or not sets or not len(surviving(train)):
-        return None
-    steps, mean = sets[0].step[sets[0].usable], np.mean([s.value[s.usable] for s in sets], axis=0)
-    beside = _around(train, surviving(train), steps)
-    if not (mean > 0).all() or not (beside > 0).all():  # of NaN it is not, either
-        return None
-    ratio, fell = beside / mean, float(np.log(mean[0] / mean.min()))
-    shared = next((f for f in _shares(run) if f.value >= 2 and (np.abs(ratio / f.value - 1) <= AT_SETTING).all()), None)
-    if shared is None and (fell < FELL or float(np.ptp(np.log(ratio))) > fell * SPREAD):
-        return None
-    told = "the mean of the evaluation losses" if len(sets) > 1 else f"the evaluation loss ({sets[0].tag})"
-    place = sets[0].place(run, int(np.flatnonzero(sets[0].usable)[0]))
-    return Measured(float(np.median(ratio)), told, int(steps[0]), int(steps[-1]), place, AT_EVALUATION, float(ratio.min()), shared)
 
 
 def candidates(run: Run) -> list[Factor]:

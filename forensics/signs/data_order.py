@@ -19,7 +19,7 @@ from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 
 NO_IDS = "no file maps steps to samples."
 IDS = ("sample", "batch", "shard", "source")
-STRANGERS, SAME = 0.1, 0.5  # share of samples that batches at one place have in common: none to speak of; most, beside random augmentation
+SAME = 0.5  # share of samples that batches at one place have in common: most, beside random augmentation
 LEAST = 5  # values: a few logging intervals, where single batches make one
 NEAR = 3  # steps by which a stretch may miss the beginning of its shard: a loader that reads ahead
 CHANCE = 0.25  # share of a shard's steps that are so near its beginning: of shorter shards nearly every step is

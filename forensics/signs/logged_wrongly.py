@@ -11,8 +11,6 @@ from forensics.run.evaluations import outcomes
 from forensics.run.series import series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
-# unit: a sum over three; more than what dropout or augmentation lift. The gradient of a mean is of the order of 1, at which it is usually clipped
-
 
 def unit_artefact(s: Symptoms) -> Sign:
     """The first loss is ln of the vocabulary in bits, or times the accumulation steps."""

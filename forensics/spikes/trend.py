@@ -18,8 +18,8 @@ MANY = 10_000  # values that are enough to see a trend by; bound: a hundred valu
 # statistical: five values in any order give back no more than a quarter once in 20, nine once in 500, whatever their tail
 # (test_short_logs); a fall is visible from where the plateau ends
 ORDERED, GIVES_BACK, VISIBLE = 5, 0.25, 0.05
-HALF = 0.5  # unit: half of the rise
-TAKEN_BACK = 3  # measured: none of the 48 divergences of six sets' faulty runs rose so often before, two healthy runs did (order of data)
+HALF = 0.5  # unit: half of the rise; statistical: five values fall in order by chance once in 120
+TAKEN_BACK = 3  # measured: of 48 runs of six sets with a divergence none rose so often before; two healthy ones of a seventh did
 IN_ORDER = f"a rise by more than {GIVES_BACK:.0%} of all that the loss had fallen"
 FOOT = 0.25  # the turn is where a quarter of the rise was last undercut; not critical: decides where it is said to begin
 STRONG = 8.0  # excursions of so many sigma are taken out before the trend is drawn; not critical (docs/thresholds.md)

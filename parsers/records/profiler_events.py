@@ -16,7 +16,6 @@ _STEP = lazy_re(r"ProfilerStep\\#(\d+)|ProfilerStep#(\d+)")
 _LOADER = lazy_re(r"enumerate\(DataLoader\)#.*__next__|DataLoader.*__next__")
 _SYNC = lazy_re(r"(?:cuda|hip)(?:Stream|Device|Event)Synchronize")
 _ITEM = ("aten::item", "aten::_local_scalar_dense")
-_OURS = "cudaDeviceSynchronize"  # the profiler's own, when it stops
 Span = tuple[float, float]
 
 

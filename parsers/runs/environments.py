@@ -6,17 +6,17 @@ after `t` steps of each of `n` environments it stands at `n * t`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from parsers import arrow
+from parsers.lazy_regex import lazy_re
 from parsers.records.vocabulary import MONITOR_STEPS
 from parsers.tables import Source
 
-_RANK = re.compile(r"(?<!\d)(\d+)\.monitor\.csv$", re.I)
+_RANK = lazy_re(r"(?i)(?<!\d)(\d+)\.monitor\.csv$")
 NOTE = "rows are episodes, steps the timesteps of all {n} environments up to their end"
 
 
