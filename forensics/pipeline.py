@@ -137,11 +137,13 @@ def detect(run: Run) -> tuple[list[Finding], list[Check]]:
             needs = tuple(n for need in missing for n in need.split("|"))
             checks.append(Check(name, "cannot_tell", " and ".join(map(_absent, missing)), needs=needs))
             continue
+        found: list[Finding] = []
         try:
-            found = list(detector.detect(run))
+            found.extend(detector.detect(run))  # what was told before it could tell no more stands
         except CannotTell as e:
             inputs = getattr(detector, "INPUTS", None) or [n for need in detector.NEEDS for n in need.split("|")]
             checks.append(Check(name, "cannot_tell", str(e), needs=tuple(inputs)))
+            findings += found
             continue
         except Exception as e:  # one broken detector costs only itself, and says so on the page
             checks.append(Check(name, "error", f"{type(e).__name__}: {e}"[:300]))

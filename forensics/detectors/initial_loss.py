@@ -54,6 +54,7 @@ LARGEST = 12.5  # unit: nats; ln of 262,144 tokens, as many as the largest vocab
 FALLS = 1 / 3  # measured: not critical, 0.23 and 0.47 tell the same runs (docs/thresholds.md)
 FIRST, LEAST = 3, 5  # bound: three values make a median; two more show where they fall to, where no number of classes is known
 _SEQUENCE = lazy_re(r"\b(ctc|rnnt|transducer|cer|wer)\b")
+_DENSITY = lazy_re(r"\bnll\b")  # minus the log-likelihood of anything: of numbers it is a density's, which guessing does not bound
 _SUM = lazy_re(r"(?i)sum(?!_over_batch)")  # Keras' mean is called sum_over_batch_size
 _CONTEXT = "block_size block n_ctx context_length context_size vocab_size n_vocab"  # of what predicts tokens
 QUARTER = 20  # statistical: the noise of so many values is known to a quarter of itself
@@ -164,4 +165,5 @@ def is_mean(run: Run, s: Series) -> bool:
 def of_a_token(run: Run, s: Series) -> bool:
     """Whether the loss is that of a token, beyond doubt: its unit says so, its perplexity was logged, or config describes a language model."""
     described = settings.setting(run, "heads") is not None and bool(settings.named(run, _CONTEXT))
-    return described or "nat" in s.unit or any(series(run, name) is not None for name in ("ppl.train", "ppl.eval"))
+    said = "nat" in s.unit and ("tok" in s.unit or not _DENSITY.search(words(s.tag)))
+    return described or said or any(series(run, name) is not None for name in ("ppl.train", "ppl.eval"))

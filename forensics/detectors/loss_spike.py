@@ -5,19 +5,19 @@ What it sees
     without a spike. Values that are not finite are the highest of all.
 
 How it decides
-    Candidates stand 5 local sigmas above the median of the 15 values before, on the log scale. A logistic
-    regression tells spikes from noise by their height against five yardsticks, their crowd and their shape; it
-    was fitted on annotated real curves and simulated ones (benchmarks/spikes.py). In a log of up to 300 values,
-    where its yardsticks lack neighbours, a jump counts as well when the lowest of the next three values stands
-    clear of the highest of the five before (``forensics.spikes.jumps``). A spike is *fast* when a value and the
-    median of it and the next two are back within 2 sigma after at most the largest of 0.4 % of the planned steps (of the steps covered, where no plan is known), 3 logging intervals and 20 steps; *slow*
-    when later; *non_recovering* when the loss does not stay there again, or when the smoothed loss rises four
-    times further than ever before and stays up. *not_a_spike* are weights that start anew, a level that steps
-    up without an overshoot, the same bump at regular distances, and what the logger made: a running mean that begins anew with each epoch, too. A spike that a
-    restart or the end of the log cuts off is *censored*: its class is open, and where no more than two values are above the level by then, it is no
-    graver than a fast one. What takes back less than half a percent of all that the loss
-    had fallen is told, but is no warning; nor is a fast one, or one whose level comes back in the end, where eight others at least half as high and wide come and
-    go throughout the run, the tail of its noise; nor is a climb to the end while the evaluation loss goes on falling, nor one that the weight of a KL term makes as it is raised.
+    Candidates stand 5 local sigmas above the median of the 15 values before, on the log scale. A logistic regression tells spikes from noise by their height
+    against five yardsticks, their crowd and their shape; it was fitted on annotated real curves and simulated ones (benchmarks/spikes.py). In a log of up to
+    300 values, where its yardsticks lack neighbours, a jump counts as well when the lowest of the next three values stands clear of the highest of the five
+    before (``forensics.spikes.jumps``). A spike is *fast* when a value and the median of it and the next two are back within 2 sigma after at most the
+    largest of 0.4 % of the planned steps (of the steps covered, where no plan is known), 3 logging intervals and 20 steps; *slow* when later;
+    *non_recovering* when the loss does not stay there again, or when the smoothed loss rises four times further than ever before and stays up. *not_a_spike*
+    are weights that start anew, a level that steps up without an overshoot, the same bump at regular distances, and what the logger made: a running mean that
+    begins anew with each epoch, too; and what does not come back to a run of low values, where the level of a hundred values after it is that of a hundred
+    before. A spike that a restart or the end of the log cuts off is *censored*: its class is open, and where no more than two values are above the level by
+    then, it is no graver than a fast one. What takes back less than half a percent of all that the loss had fallen, or 2 % without standing seven times above
+    the fifty values before it, is told, but is no warning; nor is a fast one, or one whose level comes back in the end, where eight others at least half as
+    high and wide come and go throughout the run, the tail of its noise; nor is a climb to the end while the evaluation loss goes on falling, nor one that the
+    weight of a KL term makes as it is raised.
 
 Cannot tell
     Without a training loss, or with fewer than ten values of it, unless there are five that never give back a quarter of their fall. A
@@ -63,6 +63,7 @@ WHY = {
     "periodic": "the same bump comes at regular distances: the loop makes it, not the optimization",
     "logger": "the logger made it",
     "mean": "a running mean begins anew with the epoch, and few values make it there",
+    "level": "a hundred values after it stand where a hundred before it did",
 }
 SAME_RATE = 1.2  # measured: no warm restart moves a rate by less; at 0.84 of it two of 82 faulty runs are lost (docs/thresholds.md)
 BEFORE, STRETCH, FLAT = 50, 5, 0.9  # values; share of a stretch that stands within a third of its median. Not critical (docs/thresholds.md)
@@ -123,6 +124,8 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
                 j = replace(j, kind="not_a_spike", why="logger")
             elif means[of := h.rows[[j.at.start, j.at.peak]]].any() or epoch_means.only_wanders(run, s, *of.tolist()):
                 j = replace(j, kind="not_a_spike", why="mean")
+            elif j.kind == "non_recovering" and not j.why and throughout.stays_level(h.y, j.at):
+                j = replace(j, kind="not_a_spike", why="level")
             elif j.why == "step" and _rate_stays(run, int(h.step[j.at.start]), h.attempt):
                 j = replace(j, why="data")
             over = j.kind == "fast" or (j.kind == "non_recovering" and throughout.level_again(h.y, j.at) < len(h.y))
@@ -162,7 +165,7 @@ def _finding(run: Run, s: Series, h: History, j: Spike, until: int, alike: int, 
     facts = Facts(
         s.name, start, peak, end, j.kind, odds(j, end, start, censored), censored, top - level, level, top, e.sigmas, attempt,
         cost_steps, excess, bool(s.alive[h.rows[e.peak]]), int((e.end or len(h.rows)) - e.start), j.why,
-        over_highest=_over_highest(h.y, e), falls_at=_falls_at(h.step, h.y, e), half_life=measurements.half_life(h.step, h.y, e),
+        over_highest=measurements.over_highest(h.y, e, BEFORE), falls_at=_falls_at(h.step, h.y, e), half_life=measurements.half_life(h.step, h.y, e),
         residual_offset=_offset(h, e, until), moved_first=measurements.moved_first(run, start, peak, s.interval),
     )  # fmt: skip
     stop = end if end is not None else last
@@ -171,11 +174,9 @@ def _finding(run: Run, s: Series, h: History, j: Spike, until: int, alike: int, 
     shown = evidence.window(s, start, stop, mark, band, title=f"{s.tag} around step {peak}", where=where)
     times = (s.clock(h.rows[e.start]), s.clock(h.rows[min(e.end, len(h.rows) - 1)] if e.end is not None else h.rows[-1]))
     against = improves_after(run, start) if end is None and e.peak - e.start >= excursions.LEVEL and np.isfinite(top) else ""
-    grave = (
-        "info"
-        if against or alike or measurements.trifling(s.value[s.usable], level, facts.height, one_sample=rare and j.kind == "fast")
-        else severity(j, facts.over_highest, at_the_end=censored and facts.values <= FEW)
-    )
+    tail = facts.over_highest is not None and facts.over_highest < HUGE
+    trifle = measurements.trifling(s.value[s.usable], level, facts.height, one_sample=rare and j.kind == "fast", of_tail=tail)
+    grave = "info" if against or alike or trifle else severity(j, facts.over_highest, at_the_end=censored and facts.values <= FEW)
     title = _title(j, facts) + f", while {against}" * bool(against) + f"; {alike} more like it come and go throughout the run" * bool(alike)
     return evidence.found(facts, title, (start, stop), grave, shown, key=f"{peak}-attempt{attempt}" if attempt else peak, times=times)
 
@@ -189,14 +190,6 @@ def _title(j: Spike, f: Facts) -> str:
     kept = f"; no instability: {WHY[j.why]}" if j.kind == "not_a_spike" else ""
     at = f"at step {f.peak}" if f.start == f.peak else f"over steps {f.start} to {f.peak}"
     return f"Loss jumps {jump} {at}{back}{kept}"
-
-
-def _over_highest(y: excursions.Floats, e: excursions.Excursion) -> float | None:
-    """Height over the highest of the values before it, in units of ln; None where it is not finite or nothing is before it. Some
-    losses scatter over factors of a hundred: what is far above their level is still no event."""
-    before = y[max(e.start - BEFORE, 0) : e.start]
-    before = before[np.isfinite(before)]
-    return float(y[e.peak] - before.max()) if len(before) and np.isfinite(y[e.peak]) else None
 
 
 def _falls_at(step: Any, y: excursions.Floats, e: excursions.Excursion) -> int | None:

@@ -4,13 +4,13 @@ What it sees
     The rate jumps, warms up hardly at all, or begins again from the start.
 
 How it decides
-    A step of the rate by more than half, and by 2 % of its peak, within one logging interval is a jump; the first values of a warmup, its even stairs or those from epoch to epoch, the even
-    way up of a cycle, the drops of a step schedule, values that were all taken before one period earlier, and jumps that come again at regular distances, or back to the peak and down the same way (warm restarts)
-    are schedule: two jumps from low to the same height suffice where the distances agree as well as the logged steps can
-    tell. A jump at the beginning of a new attempt (or of one that only a silence tells, or a rate that is cut off on its way
-    down and begins again with its first values, a warmup among them or a line that tells of a loaded checkpoint beside them) is
-    a schedule that was reset; inside an attempt the rate left its own path. It also tells the shape (constant, warmup, decay),
-    the peak, and how many steps the warmup took.
+    A step of the rate by more than half, and by 2 % of its peak, within one logging interval is a jump; the first values of a warmup, its even stairs or
+    those from epoch to epoch, the even way up of a cycle, the drops of a step schedule, values that were all taken before one period earlier, and jumps that
+    come again at regular distances, or back to the peak and down the same way (warm restarts) are schedule: two jumps from low to the same height suffice
+    where the distances agree as well as the logged steps can tell. A jump at the beginning of a new attempt (or of one that only a silence tells, or a rate
+    that is cut off on its way down and begins again with its first values, a warmup among them or a line that tells of a loaded checkpoint beside them) is a
+    schedule that was reset; inside an attempt the rate left its own path. It also tells the shape (constant, warmup, decay), the peak, and how many steps the
+    warmup took.
 
 Cannot tell
     Where the rate was not logged; or was rounded by the console (1e-7 prints as 0.000000).
@@ -66,23 +66,24 @@ def detect(run: Run) -> Iterator[Finding]:
     ups = [i for i in _jumps(s) if not _inside_warmup(s, i) and not _stairs(s, i) and not _ramp(s, i) and not _climbs_by_epoch(run, s, i)]
     inside = [i for i in ups if s.attempt[i] == s.attempt[i - 1]]
     planned = _restarts(s, inside)
-    inside = [i for i in inside if i not in planned]
     resets = [i for i in ups if s.attempt[i] != s.attempt[i - 1]]
-    for i in [*inside, *resets, *_returns(s)]:
+    for i in [*(i for i in inside if i not in planned), *resets, *_returns(s)]:
         yield _finding(run, s, i)
 
 
 def restarts(s: Series) -> list[int]:
-    """Rows of a rate at which its schedule begins another cycle: warm restarts, cycles that are no fault."""
+    """Rows of a rate at which its schedule begins another cycle."""
     return _restarts(s, [i for i in _jumps(s) if s.attempt[i] == s.attempt[i - 1]])
 
 
 def _restarts(s: Series, inside: list[int]) -> list[int]:
     if len(inside) >= 3 and _regular(s.step[inside]):
         return inside  # cosine with warm restarts, cyclic
-    again = {*_periodic(s, inside), *_repeats(s, inside), *_triangles(s, inside)}
-    cycles = [i for i in inside if i in again or _cycle(s, i)]
-    return [i for i in inside if i in cycles or any(_same_jump(s, c, i) for c in cycles)]
+    again = {*_periodic(s, inside), *_repeats(s, inside), *_triangles(s, inside), *(i for i in inside if _cycle(s, i))}
+    # from low to where a warm restart went before, too near the end to show its way down
+    high = [i for i in inside if s.value[i - 1] <= LOW * s.value[i]]
+    later = [i for i in high if any(c < i and 0.95 <= s.value[i] / s.value[c] <= 1.05 for c in again)]
+    return [i for i in inside if i in again or i in later]
 
 
 def _repeats(s: Series, inside: list[int]) -> list[int]:
@@ -182,7 +183,7 @@ def _returns(s: Series) -> list[int]:
             continue
         old, new = float(s.value[same[-1]]), float(s.value[i])
         ahead = s.value[(s.attempt == s.attempt[i])][: max(len(s) // 5, 5)]
-        anew = new <= old < float(s.value[same].max()) / (1 + HEIGHT) and float(ahead.max()) > JUMP * old
+        anew = new <= JUMP * old and old < float(s.value[same].max()) / (1 + HEIGHT) and float(ahead.max()) > JUMP * old
         if old > 0 and new >= 0 and len(ahead) > 2 and (anew or (new < old / JUMP and float(ahead.max()) > 2 * max(new, 1e-30))):
             found.append(int(i))
     return found
@@ -223,23 +224,22 @@ def _cycle(s: Series, i: int) -> bool:
     return moved and bool(np.median(np.abs(again - first)) <= 0.1 * float(np.ptp(first)))
 
 
-def _same_jump(s: Series, known: int, i: int) -> bool:
-    """Whether a later jump goes from low to where a known warm restart went: too near the end to show its way down."""
-    return known < i and s.value[i - 1] <= LOW * s.value[i] and 0.95 <= s.value[i] / s.value[known] <= 1.05
-
-
 def _regular(steps: np.ndarray) -> bool:
     gaps = np.diff(steps)
-    growth = gaps[1:] / np.maximum(gaps[:-1], 1)  # equal periods, or periods that grow by one factor
-    return bool(np.ptp(growth) <= REGULAR * max(median(growth), 1e-9))
+    growth = gaps[1:] / np.maximum(
+        gaps[:-1], 1
+    )  # equal periods, or periods that grow by one factor, which two alone tell where it is whole
+    factor = median(growth)
+    return bool(
+        np.ptp(growth) <= REGULAR * max(factor, 1e-9) and (len(growth) > 1 or abs(factor - max(round(factor), 1)) <= REGULAR * factor)
+    )
 
 
 def _finding(run: Run, s: Series, i: int) -> Finding:
     step, resumed = int(s.step[i]), bool(s.attempt[i] != s.attempt[i - 1])
     same = np.flatnonzero((s.attempt == s.attempt[i - 1]) & (s.step <= step))
     old, new = float(s.value[same[-1]] if resumed and len(same) else s.value[i - 1]), float(s.value[i])
-    after = s.value[i:][s.attempt[i:] == s.attempt[i]]
-    back = np.flatnonzero(after < old * JUMP)
+    back = np.flatnonzero(s.value[i:][s.attempt[i:] == s.attempt[i]] < old * JUMP)
     length = int(s.step[i + int(back[0])] - step) if len(back) and new > old else None
     how = "at the restart" if resumed else "without a restart"
     title = f"Learning rate goes from {old:.3g} to {new:.3g} at step {step}, {how}"

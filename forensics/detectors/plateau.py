@@ -1,26 +1,26 @@
 """Plateau
 
 What it sees
-    A loss that never learned: it ends where it began, or it stands at what random guessing gives. And, for information, since when a
-    loss that did learn has stood still, or until when it had not begun to.
+    A loss that never learned: it ends where it began, or it stands at what random guessing gives. And, for information, since when a loss that
+    did learn has stood still, or until when it had not begun to; rewards and scores of held-out data that do not rise or stay at next to nothing.
 
 How it decides
-    Compares the first values (the first alone where the next ones fall from it, by more than they scatter) with the last tenth. It fires when the loss
-    fell by less than 5 %, and its noise leaves no room for a fall of 15 % or evaluations say the same; and when it fell by less
-    than 3 % after the first tenth of at least 20 values and stands above half of its first level. Where config names a vocabulary or classes, it
-    says how near the loss is to ln(their number). It fires, too, when an accuracy does not rise while the loss does not fall,
-    or is the same at each evaluation; and when a loss that began as high as guessing fell at once to some level and evaluation
-    and training have stood there since, at more than half of the first loss.
-    It is for information where a trained model goes on, where the log breaks off in the warmup, or where more pairs of answers are in the right order at the end, or a score of held-out
-    data is clear of what knowing nothing gives.
-    A loss stands still since the first tenth of the run from which on no tenth lies apart from another by 1 %, nor by more than the noise of
-    their medians, at least for the second half, and had learnt nothing as long as the same holds from the first tenth on, for a fifth of the
-    run at least; where that noise leaves room for 15 % nothing is said.
+    Compares the first values (the first alone where the next ones fall from it, by more than they scatter) with the last tenth. It fires when the
+    loss fell by less than 5 %, and its noise leaves no room for a fall of 15 % or evaluations say the same; and when it fell by less than 3 % after
+    the first tenth of at least 20 values and stands above half of its first level. Where config names a vocabulary or classes, it says how near the
+    loss is to ln(their number). It fires, too, when an accuracy does not rise while the loss does not fall, or is the same at each evaluation; and
+    when a loss that began as high as guessing fell at once to some level and evaluation and training have stood there since, at more than half of
+    the first loss. It is for information where a trained model goes on, where the log breaks off in the warmup, or where more pairs of answers are
+    in the right order at the end, or a score of held-out data is clear of what knowing nothing gives. A loss stands still since the first tenth of
+    the run from which on no tenth lies apart from another by 1 %, nor by more than the noise of their medians, at least for the second half, and
+    had learnt nothing as long as the same holds from the first tenth on, for a fifth of the run at least; where that noise leaves room for 15 %
+    nothing is said.
+    Scores are told where none rises by 5 % and its noise from the first third of four evaluations or more to the last, nor above a half; or all stay below 0.01.
 
 Cannot tell
     With fewer than eight values, fewer than twenty of the first quarter of the plan, or where so few scatter so widely that a fall may hide in them. A run that goes on from a trained model has little left to learn: the step where its log
-    begins tells, or a first loss below that of guessing. A reward that hardly rises after the first tenth of the run, or a score that was
-    logged in place of a loss: a trained policy may have nothing left to learn.
+    begins tells, or a first loss below that of guessing. Whether a reward, or a score logged in place of a loss, that hardly rises had
+    anything left to gain.
 
 Folklore
     "Overfit a single batch first": a model that cannot is a bug, not a setting.
@@ -38,13 +38,14 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.beside_loss import learnt_beside_loss
-from forensics.run.evaluations import evaluations, guessing, shares
-from forensics.run.inputs import RISING, finite_objective, surviving
+from forensics.run.evaluations import guessing
+from forensics.run.inputs import RISING, finite_objective
 from forensics.run.plan import planned_steps
 from forensics.run.rate_shape import still_warming
 from forensics.run.robust import error_of_median, median, noise_by_steps
-from forensics.run.series import Floats, Ints, Series, series
-from forensics.run.trained_before import from_scratch, is_trained
+from forensics.run.series import Floats, Ints, Series
+from forensics.run.still_evaluations import HALF, STANDS, accuracy_stands, ended_where_they_began, loss_stands, still_score
+from forensics.run.trained_before import is_trained
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
@@ -59,8 +60,6 @@ LONG = 20  # bound: values whose first tenth is two at least
 BEGUN = 0.25  # bound: of the plan; with so few values from so little of it a run has hardly begun
 ROOM = 0.15  # measured: with two standard errors of the fall; less than what healthy runs show at the least (18 %)
 NEAR_CHANCE = 0.05  # of ln(classes); not critical: decides what is told, no finding (docs/thresholds.md)
-EVALUATIONS, STANDS = 4, 0.01  # statistical: four in a row without a rise, once in 24 by chance; unit: 1 % is the third digit of a loss
-POINTS, HALF = 0.02, 0.5  # statistical: two standard errors of 600 samples' accuracy; bound: who is right more often does not guess
 
 
 @dataclass(frozen=True)
@@ -85,9 +84,23 @@ class StoodStill(BaseFacts):
     room: float  # what may be hidden in the noise, as a share of the level
 
 
+@dataclass(frozen=True)
+class NotRisen(BaseFacts):
+    """Levels of a reward or a score that training should raise, in its units."""
+
+    first: float
+    last: float
+
+
 def detect(run: Run) -> Iterator[Finding]:
-    never = list(_never_learned(run))
-    yield from never or _stood_still(run)
+    if (still := still_score(run)) is not None:
+        yield _told(run, still.logged, still.rows, NotRisen(still.first, still.last), still.says)
+    learned = True
+    for never in _never_learned(run):
+        learned = False
+        yield never
+    if learned:
+        yield from _stood_still(run)
 
 
 def _stood_still(run: Run) -> Iterator[Finding]:
@@ -106,19 +119,19 @@ def _stood_still(run: Run) -> Iterator[Finding]:
     if room <= ROOM and still:
         row, level = parts[still[0]][0], float(tenths[still[0]])
         title = f"No measurable progress since step {int(s.step[row])}: the loss is {level:.4g} there and {last:.4g} at the end"
-        yield _told(run, s, (row, rows[-1]), StoodStill(int(s.step[row]), level, last, room), title)
+        yield _told(run, s, rows[rows >= row], StoodStill(int(s.step[row]), level, last, room), title)
     elif before <= ROOM and late and last <= (1 - ROOM) * first:
         row = parts[late[-1] - 1][-1]
         title = (
             f"The loss learns nothing until step {int(s.step[row])}: it is {first:.4g} there as at the beginning, and {last:.4g} at the end"
         )
-        yield _told(run, s, (rows[0], row), StoodStill(int(s.step[rows[0]]), first, last, before), title)
+        yield _told(run, s, rows[rows <= row], StoodStill(int(s.step[rows[0]]), first, last, before), title)
 
 
-def _told(run: Run, s: Series, rows: tuple[int, int], facts: StoodStill, title: str) -> Finding:
-    first, last = rows
+def _told(run: Run, s: Series, rows: Ints, facts: StoodStill | NotRisen, title: str) -> Finding:
+    first, last = rows[[0, -1]]
     shown = evidence.window(s, int(s.step[first]), int(s.step[last]), title=s.tag, where=s.place(run, first), margin=0)
-    return evidence.on_rows(s, (first, last), facts, title, "info", shown)
+    return evidence.on_rows(s, (first, last), facts, title, "info", shown, key=s.tag if isinstance(facts, NotRisen) else None)
 
 
 def _never_learned(run: Run) -> Iterator[Finding]:
@@ -129,10 +142,16 @@ def _never_learned(run: Run) -> Iterator[Finding]:
         raise CannotTell(f"only {len(x)} values of the first {reached / planned:.0%} of the planned steps were logged")
     first, last, best = _levels(x)
     if s.rises:
-        early = median(x[: _tenth(x)])
+        early = min(
+            median(x[: _tenth(x)]), median(x[:LEVEL])
+        )  # a trained policy that is worse than the untrained one was has gained nothing
         if early - last <= max(MARGIN * _error(x), RISES * abs(first)):
-            how = f"from {s.logged(early):.4g} to {s.logged(last):.4g}"
-            raise CannotTell(f"after the first tenth of the run {s.tag} goes {how}, and the log does not say what there was to reach")
+            at = NotRisen(s.logged(early), s.logged(last))
+            how = (
+                f"{s.tag} {'hardly rises' if last < early else 'does not rise'}: {at.first:.4g} at the beginning, {at.last:.4g} at the end"
+            )
+            yield _told(run, s, rows, at, how)
+            raise CannotTell(f"{how}, and the log does not say what there was to reach")
         return
     if first == 0:
         return
@@ -141,13 +160,13 @@ def _never_learned(run: Run) -> Iterator[Finding]:
     at_chance = chance is not None and abs(last - chance) <= NEAR_CHANCE * chance
     note = f", which is what guessing gives: ln({math.exp(chance or 0):.0f}) = {chance:.3g}" if at_chance else ""
     early = median(x[: _tenth(x)])
-    evaluated, noise = _evaluations_too(run), MARGIN * _error(x) / abs(first)
+    evaluated, noise = ended_where_they_began(run, LEAST_FALL), MARGIN * _error(x) / abs(first)
     still = fall < LEAST_FALL and last <= first + abs(first) * max(RISES, noise if evaluated else 0)
     if still and (fall + noise < ROOM or evaluated):
         title = f"Loss does not fall: {first:.4g} at the beginning, {last:.4g} at the end{note}"
     elif HALF * first <= (1 - STILL) * early <= last <= early * (1 + RISES) and len(x) >= LONG:
         title = f"Loss does not fall after the first tenth of the run: {early:.4g} there, {last:.4g} at the end{note}"
-    elif told := _accuracy(run, s, rows, fall) or _stood(run, s, rows, first, last, chance):
+    elif told := accuracy_stands(run, s, rows, falls=fall >= LEAST_FALL) or loss_stands(run, s, rows, first, last, chance):
         title = told + note
     elif still:
         raise CannotTell(f"{len(x)} values of {s.tag} scatter so widely that a fall of {ROOM:.0%} may hide in them")
@@ -179,47 +198,6 @@ def _tenth(x: Floats) -> int:
 def _error(x: Floats) -> float:
     """Standard error of the fall, the difference of two medians."""
     return math.sqrt(2) * error_of_median(noise_by_steps(x), _tenth(x))
-
-
-def _evaluations_too(run: Run) -> bool:
-    """Whether evaluations, which are less noisy than batches, ended where they began."""
-    _, y = evaluations(run)
-    return len(y) >= EVALUATIONS and bool(y[-1] >= (1 - LEAST_FALL) * y[0] > 0)
-
-
-def _accuracy(run: Run, s: Series, rows: Ints, fall: float) -> str | None:
-    """What an accuracy says that never rises: no better than guessing while the loss does not fall, or the same each time."""
-    a = series(run, "acc.eval")
-    kept = surviving(a) if a is not None else np.zeros(0, np.int64)
-    if a is None or len(kept) < EVALUATIONS:
-        return None
-    y = a.value[kept]
-    share = shares(y)
-    same = bool(np.ptp(y) == 0) and 0 < share[0] < 0.9 and _settled(s, rows, int(a.step[kept[0]]))
-    low = fall < LEAST_FALL and share.max() <= HALF and share[1:].max() <= share[0] + POINTS
-    how = f"{y[0]:.4g} at each of {len(y)} evaluations" if same else f"{y[0]:.4g} at the first evaluation, {y[-1]:.4g} at the last"
-    return f"{a.tag} does not rise: {how}" if same or low else None
-
-
-def _stood(run: Run, s: Series, rows: Ints, first: float, last: float, chance: float | None) -> str | None:
-    """What a loss shows that began where guessing does, fell to a level at once, and stood there on evaluations, too."""
-    step, y = evaluations(run)
-    if len(y) < EVALUATIONS or not from_scratch(s, first, chance) or last < HALF * first:
-        return None
-    if abs(y[0] - y[-1]) > STANDS * abs(y[0]) or np.ptp(y) > 2 * STANDS * abs(y[0]) or not _settled(s, rows, int(step[0])):
-        return None
-    return f"Loss falls to a level at once and stands there: {y[0]:.4g} at the evaluation of step {step[0]}, {y[-1]:.4g} at the last"
-
-
-def _settled(s: Series, rows: Ints, step: int) -> bool:
-    """Whether the training loss has not fallen since a step in the first third of the run, as far as its noise lets one see."""
-    since = s.value[rows][s.step[rows] >= step]
-    if len(since) < 0.6 * len(rows) or len(since) < 6:
-        return False
-    half = len(since) // 2
-    noise = math.sqrt(2) * error_of_median(noise_by_steps(since), half)
-    before, after = median(since[:half]), median(since[half:])
-    return before - after <= max(MARGIN * noise, STANDS * abs(before))
 
 
 def smallest_effect(run: Run) -> str:

@@ -13,7 +13,8 @@ How it decides
     noise is that of the evaluations after the lowest, where they are enough: the steep way down says nothing about it. Where as many
     held-out answers are right in the end as when the loss was lowest, and it is not half as high again, it is for information: only
     the certainty of wrong answers grew. So it is where it ends no higher than the training loss, and whatever the training loss does, where an evaluation ends 2 % worse than its best
-    and the noise does not explain it (10 % with fewer than five): the best one tells which checkpoint to keep.
+    and the noise does not explain it (10 % with fewer than five): the best one tells which checkpoint to keep. Where none of held-out data was
+    logged this is said of a score that was taken half as often as the loss, or less.
 
 Cannot tell
     With fewer than five evaluations, or where neither an evaluation loss nor a score of held-out data was logged.
@@ -39,7 +40,7 @@ from forensics.run.climbs import climbs
 from forensics.run.evaluations import level_at
 from forensics.run.inputs import needed, surviving
 from forensics.run.robust import error_of_median, median, robust_sigma
-from forensics.run.scores import held_out, scores
+from forensics.run.scores import held_out, scores, taken_apart
 from forensics.run.series import Series, series
 from forensics.spikes.medians import rolling_median
 from forensics.spikes.visible import MARGIN
@@ -88,7 +89,7 @@ class PastBest(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    judged = held_out(run)
+    judged = taken_apart(run) if (held := held_out(run)) is None else held
     past = _past_best(run, judged) if judged is not None else None
     try:
         pairs = _pairs(run)

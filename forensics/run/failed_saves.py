@@ -15,12 +15,11 @@ _WRITER = lazy_re(
     r"PytorchStreamWriter|inline_container|safetensors[\w.]{0,80}serializ|(?:serialization\.py:\d+| in) (?:in )?(?:_?save|write_zip)\b",
     re.I,
 )  # of torch.save and of safetensors, by name
-# errors that say themselves why nothing was written, and of which room is no part: no such folder, no right to write, what cannot be pickled
-_OTHERWISE = lazy_re(
-    r"\b(?:FileNotFound|Permission|IsADirectory|NotADirectory|FileExists|Key|Attribute|Type|Name|Value|Pickling|Unpickling|Index)Error\b"
-    r"|\bdoes not exist\b|\bKeyboardInterrupt\b|read-only file system",
-    re.I | re.S,
-)
+_NAMED = lazy_re(r"\b[A-Z]\w{2,60}(?:Error|Exception)\b")
+_OF_A_WRITE = frozenset(
+    ("OSError", "IOError", "RuntimeError", "SafetensorError", "UnknownError")
+)  # what a write that is refused is raised as
+_OTHERWISE = lazy_re(r"\bdoes not exist\b|\bKeyboardInterrupt\b|read-only file system", re.I)  # other reasons, in words
 
 
 @once
@@ -31,6 +30,9 @@ def errors(run: Run) -> list[Event]:
 
 
 def for_want_of_room(e: Event) -> bool:
-    """May the system have refused to write more? Not where the error names another reason."""
+    """May the system have refused to write more? Not where the error is of another kind, or names another reason."""
     text = str(e["text"])
-    return bool(fatal_lines.DISK.search(text)) or (e["kind"] != "oom" and not _OTHERWISE.search(text))
+    if fatal_lines.DISK.search(text):
+        return True
+    named = _NAMED.findall(text)
+    return e["kind"] != "oom" and (not named or named[-1] in _OF_A_WRITE) and not _OTHERWISE.search(text)

@@ -72,6 +72,15 @@ def held_out(run: Run) -> Series | None:
     return replace(s.logged, value=-s.logged.value, rises=True) if s.rises else s.logged
 
 
+@once
+def taken_apart(run: Run) -> Series | None:
+    """A score whose name does not say of which data it is, and that is logged half as often as the training loss at most: something was evaluated."""
+    loss = series(run, "loss.train")
+    found = (s for name in ("score.train", "acc.train") for s in parts(run, name))
+    s = next((s for s in found if loss is not None and LEAST <= s.usable.sum() <= loss.usable.sum() / 2), None)
+    return None if s is None else replace(s, value=-s.value, rises=True)
+
+
 def curve(run: Run) -> tuple[Ints, Floats]:
     """Steps and values of the curve that the evaluation is judged by; empty where there is none."""
     s = held_out(run)

@@ -26,12 +26,17 @@ LOOSE = r"(?:feat|feats|features?|data|batch|signals?)"
 STATISTIC = r"(?:mean|std|stddev|absmax|maxabs|max|maximum|min|minimum|rms|var|variance)"
 # Nothing else may stand in the tag: who measures a loss, a gradient, an activation, a time or a held-out set says so
 AROUND = r"(?:abs|train|training|stats?|statistics|raw|step|per|channel|ch|of|the|spec|mel|global|debug|monitor|\d+)"
-INPUTS = rf"^(?=.*\b(?:{NAMED}|{LOOSE})\b)(?=.*\b{STATISTIC}\b)(?:(?:{NAMED}|{LOOSE}|{STATISTIC}|{AROUND})(?:[ /]+|$))+$"
+_NOT_THEIRS = (
+    r"(?:targets?|labels?|y|outputs?|pred\w*|rewards?|returns?|loss|grads?|weights?|params?|time|len|lengths?|normali[sz]ed|scaled)"
+)
+# a field in a group of the logger: data/temp_mean, features/age_std
+_FIELD = rf"^(?!.*\b{_NOT_THEIRS}\b)(?:train[ /])?(?:data|inputs?|feat|feats|features?)/[a-z][a-z0-9 ]{{0,30}} {STATISTIC}$"
+INPUTS = rf"^(?=.*\b(?:{NAMED}|{LOOSE})\b)(?=.*\b{STATISTIC}\b)(?:(?:{NAMED}|{LOOSE}|{STATISTIC}|{AROUND})(?:[ /]+|$))+$|{_FIELD}"
 LABELS = r"^(?:train(?:ing)?[ /])?(?:(?:pos|positive)s?(?: (?:class|label)s?)? (?:rate|share|frac|fraction|ratio)|(?:frac|fraction|share) (?:of )?(?:pos|positive)s?|(?:y|labels?|targets?) (?:mean|std|rate))$"
 _OWN = lazy_re(rf"\b{NAMED}\b")
 # "feature stats on 256 utts.mean": what a log says in words it says of what it names, if that is nothing that the model makes
 _OF_INPUTS = lazy_re(
-    rf"^(?!.*\b(?:targets?|labels?|y|outputs?|pred\w*|rewards?|returns?|loss|grads?|weights?|params?|time|len|lengths?|normali[sz]ed|scaled)\b)"
+    rf"^(?!.*\b{_NOT_THEIRS}\b)"
     rf"(?=.*\b(?:{NAMED}|{LOOSE}|spectrograms?|mels?)\b).*\b(?:mean|std|stddev)$"
 )
 _AN_END = lazy_re(r"\b(?:batch|images?|pixels?|inputs?|features?)[ /](?:min|max)$")

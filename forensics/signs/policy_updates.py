@@ -41,6 +41,8 @@ def value_loss_dwarfs_return(s: Symptoms) -> Sign:
         return cannot_tell("neither the KL divergence of updates nor the share of clipped ratios was logged.")
     first, last = moved_from(value)
     root, largest = float(np.sqrt(max(min(first, last), 0.0))), float(np.abs(reward).max())
+    if not largest:
+        return cannot_tell("every return in the log is 0.")
     text = f"The root of the value loss is {root:.3g}, and the largest return in the log {largest:.3g}"
     if root < DWARFED * largest or last > GROWN * first:
         return absent(f"{text}.")

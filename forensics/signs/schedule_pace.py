@@ -10,6 +10,7 @@ from forensics.run.configured_rate import CYCLES, expected_rate
 from forensics.run.how_it_ended import ending
 from forensics.run.series import Floats, Ints, series
 from forensics.run.settings import Setting
+from forensics.run.silent_restarts import with_silent_restarts
 from forensics.run.usable_values import first_level, last_level, usable
 from forensics.signs.learning_rate import NOT_LOGGED
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -45,6 +46,8 @@ def schedule_runs_slow(s: Symptoms) -> Sign:
         return cannot_tell(f"{NOT_LOGGED}." if lr is None else f"fewer than {FEW} learning rates were logged.")
     if plan.unit(s.run) == "epoch":
         return does_not_arise("the log counts epochs, in which settings of steps are not told.")
+    if with_silent_restarts(s.run, lr).attempt.max() > lr.attempt.max():
+        return does_not_arise("the schedule begins anew within the run.")
     order = np.argsort(lr.step[lr.usable], kind="stable")
     step, x = lr.step[lr.usable][order], lr.value[lr.usable][order]
     where = lr.place(s.run, len(lr) - 1)

@@ -28,6 +28,9 @@ SURE = 1.96  # statistical: sigmas of a 95 % interval
 EVALUATION = lazy_re(r"(?i)(^|[^a-z])(eval|val|valid|validation|test|dev)([^a-z]|$)")
 MOST_SOURCES = 64  # bound: losses of data sources that are looked at for each spike; mixtures have fewer
 TRIFLE = 0.005  # of all that the loss had fallen; measured: one of a healthy run took back 0.26 %, those after a lost state 0.76 %
+OF_THE_TAIL = (
+    0.02  # measured: the tail of a sound loss near zero takes back 1.4 %; 1.7 % far above all before is of a second moment that forgot
+)
 LEARNT, HARD = 1e-3, 0.05  # unit: a thousandth of the loss is left; one sample of twenty costs what it did at first
 
 
@@ -140,9 +143,17 @@ def _departure(usual: Floats, ahead: Floats, scheduled: bool) -> int | None:
     return int(hits[0]) if len(hits) else None
 
 
-def trifling(values: Floats, level: float, height: float, *, one_sample: bool) -> bool:
+def trifling(values: Floats, level: float, height: float, *, one_sample: bool, of_tail: bool) -> bool:
     """Whether a spike takes back hardly anything of the fall: near zero small is large as a share. `one_sample`: it is back at once, and one of few;
-    where next to nothing is left to learn, one hard sample makes such a spike."""
+    where next to nothing is left to learn, one hard sample makes such a spike. `of_tail`: it does not stand far above the highest values before it."""
     first = median(values[:3]) if len(values) else level
     learnt = one_sample and 0 <= level < LEARNT * first
-    return bool(height < (HARD if learnt else TRIFLE) * (first - level))
+    return bool(height < (HARD if learnt else OF_THE_TAIL if of_tail else TRIFLE) * (first - level))
+
+
+def over_highest(y: Floats, e: Excursion, values: int) -> float | None:
+    """Height over the highest of so many values before it, in units of ln; None where it is not finite or nothing is before it. Some
+    losses scatter over factors of a hundred: what is far above their level is still no event."""
+    before = y[max(e.start - values, 0) : e.start]
+    before = before[np.isfinite(before)]
+    return float(y[e.peak] - before.max()) if len(before) and np.isfinite(y[e.peak]) else None

@@ -6,10 +6,12 @@ that the run shows nothing as high and as wide elsewhere, or only in one part of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
+from forensics.run.robust import EXCEEDS, error_of_median, median
 from forensics.spikes.excursions import Excursion, Floats, candidates
 from forensics.spikes.medians import rolling_median
 
@@ -17,6 +19,9 @@ ALIKE = 0.5  # unit: half as high, and half as wide; a tail that falls off by an
 PARTS, IN = 4, 3  # quarters of the run, and how many of them have to show one
 THREE = 3  # bound: values that make a median
 LEVEL = 100  # bound: values of a level, as many as the detector of level shifts takes; the odd ones of a noisy loss do not move it
+QUARTILES = (
+    1.349  # sigmas of normal noise that the quartiles lie apart; of two levels they are the levels, of which the median deviation sees one
+)
 MANY = 8  # statistical: eight that may fall anywhere all lie in two quarters once in 43
 
 
@@ -44,6 +49,23 @@ def level_again(y: Floats, e: Excursion) -> int:
         return e.end
     down = np.flatnonzero(rolling_median(y[e.peak :], LEVEL)[LEVEL:] <= e.level)
     return e.peak + LEVEL + int(down[0]) if len(down) else len(y)
+
+
+def stays_level(y: Floats, e: Excursion) -> bool:
+    """Whether the level of the hundred values after an event without an end is that of the hundred before it, which had no trend, as far as they scatter:
+    a run of low values right before it, as a loss of two kinds of batches has, is no level to come back to."""
+    before, after = y[max(e.start - LEVEL, 0) : e.start], y[e.peak + 1 : e.peak + 1 + LEVEL]
+    if e.end is not None or min(len(before), len(after)) < LEVEL // 2 or not (np.isfinite(before).all() and np.isfinite(after).all()):
+        return False
+    early, late = np.array_split(before, 2)
+    noise = float(np.diff(np.percentile(before, (25, 75)))[0]) / QUARTILES
+    trend, change = abs(median(late) - median(early)), median(after) - median(before)
+    return bool(trend <= _error(noise, early, late) and change <= _error(noise, before, after))
+
+
+def _error(noise: float, a: Floats, b: Floats) -> float:
+    """What two medians differ by, by chance, once in 370."""
+    return EXCEEDS * math.hypot(error_of_median(noise, len(a)), error_of_median(noise, len(b)))
 
 
 def _shapes(y: Floats) -> Floats:

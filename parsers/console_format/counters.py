@@ -89,7 +89,7 @@ def _counter(line: Line) -> int | None:
         return _bare_epoch(line)
     f = line.fields[i]
     word = f.tag.split()[-1].lower() if f.tag else ""
-    begins = not word and (i > 0 or not line.text[line.body : f.start].strip()) and _heads(line, f)
+    begins = not word and (i > 0 or not line.text[line.body : f.start].strip(" [")) and _heads(line, f)
     letter = bool(word) and word in vocabulary.LAST_RESORT and _begins(line, f)  # "s=20 xent=2.03"
     return i if begins or letter or word in vocabulary.COUNTED else _bare_epoch(line)
 
@@ -108,7 +108,8 @@ def _heads(line: Line, f: Field) -> bool:
         return False  # rows of whole numbers are a table: jobs, files, sizes
     if len(behind) < _NAMED or any(other.role not in _MEASURED for other in behind):
         return False
-    between = line.text[f.end : behind[0].start]
+    boxed = line.text[: f.start].rstrip(" ").endswith("[")  # "[100] val nll 6.14 bpd 0.88"
+    between = line.text[f.end : behind[0].start].removeprefix("]" * boxed)
     return between[:1] == " " and _names(between, behind[0].tag)
 
 
@@ -134,8 +135,8 @@ def _bare_epoch(line: Line) -> int | None:
 
 def _names(gap: str, tag: str) -> bool:
     """Does nothing stand between two numbers but the unit of the first and the name of the second?"""
-    words = gap.strip(" ,;|:=").split()
-    return len(words) <= 2 and words[-1:] == [tag]
+    words, name = gap.strip(" ,;|:=").split(), tag.split()
+    return len(words) <= len(name) + 1 and words[-len(name) :] == name
 
 
 def _begins(line: Line, f: Field) -> bool:

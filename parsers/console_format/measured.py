@@ -154,9 +154,10 @@ class Measured(InHand):
 
     def _resolve(self, where: Where, line: Line, parts: dict[str, int], text: str) -> int | None:
         """The step of a line of this ``text``, and what else stands in it of epochs: the heading's number, the remaining time."""
-        step = self.plans.again(self.now.step, self.now.resolve(line, parts, where.line), line, parts, where.line)
+        before = self.now.step
+        step = self.plans.again(before, self.now.resolve(line, parts, where.line), line, parts, where.line)
         self.metrics = self.shapes.moved(*self.now.bars.moves(where.place), self.metrics)
-        if not line.mode:
+        if not line.mode and (step != before or line.has("metric")):  # "global_step = 5468" among what an evaluation gave
             self.headings.trains()
         if self.now.way == "composed" and "total" in parts:
             self.now.remaining.saw(text, self.now.epoch, parts["it"], parts["total"])
@@ -191,7 +192,8 @@ class Measured(InHand):
 
     def _stepless(self, where: Where, line: Line, metrics: list[tuple[str, float]]) -> bool:
         """Measurements without a step: words that cannot be settings, or whole rows right behind a step."""
-        n, summary = where.line, _SUMMARY.search(line.text, line.body) is not None
+        n, begins = where.line, next(f.start for f in line.fields if f.role == "metric")  # a word behind the first value is of another one
+        summary = _SUMMARY.search(line.text, line.body, begins) is not None
         near, phase, above, told = self.near(n), self.headings.phase(n), self.headings.count(n), self.headings.tell(n, line)
         if not told and not stands_alone(line, near, where.time is not None, self.started or self.now.covers()):
             return False

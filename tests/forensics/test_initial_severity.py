@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 from forensics.detectors import initial_loss
 from tests.forensics.curves import run_of
+from tests.forensics.curves_in_logs import run
 
 T = np.arange(60)
 LOSS = 3.0 + 17 * np.exp(-T / 3)
@@ -29,4 +32,11 @@ GPT = {"n_layer": 2, "n_head": 4, "n_embd": 64, "block_size": 64}
 )
 def test_a_first_loss_far_too_high(config: Any, metrics: Any, severity: str) -> None:
     (found,) = initial_loss.detect(run_of({"loss.train": LOSS, **metrics}, config=config))
+    assert found.severity == severity
+
+
+@pytest.mark.parametrize(("more", "severity"), [({}, "info"), ({"ppl": lambda i: 1000.0 / i}, "warning")])
+def test_minus_the_log_likelihood_of_numbers_has_no_bound(tmp_path: Path, more: dict[str, Any], severity: str) -> None:
+    """A flow's, of twelve numbers a row; with a perplexity beside it it is that of a token."""
+    (found,) = initial_loss.detect(run(tmp_path, nll=lambda i: 3.0 + 20 * math.exp(-i / 10), **more))
     assert found.severity == severity

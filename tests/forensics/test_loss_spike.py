@@ -183,6 +183,24 @@ def test_one_of_many_alike_throughout_the_run_is_no_event() -> None:
     assert [f for f in spikes(run_of({"loss.train": x})) if f.severity == "warning"]
 
 
+def test_a_loss_of_two_levels_by_batch_does_not_stay_up_because_it_was_low_for_once() -> None:
+    """Of a batch that has none of the rare class it is low, of others it is high: a run of low ones is no level."""
+    rng = np.random.default_rng(3)
+    x = np.where(rng.random(3000) < 0.35, 0.007, 0.035) * np.exp(0.1 * rng.standard_normal(3000))
+    x[::97] *= 2.5
+    x[1500:1512], x[1512] = 0.007, 0.15
+    assert not [f for f in spikes(run_of({"loss.train": x})) if f.severity != "info"]
+
+
+def test_a_spike_that_takes_back_next_to_nothing_of_the_fall_is_no_warning() -> None:
+    x = 4 * np.exp(-np.arange(4000) / 500) + 0.005 * noisy(4000, 0.05)
+    x[3000:3010] = 0.05
+    (f,) = spikes(run_of({"loss.train": x}))
+    assert f.severity == "info"
+    x[3000:3010] = 0.5
+    assert [f.severity for f in spikes(run_of({"loss.train": x}))] == ["warning"]
+
+
 def test_steps_that_fall_back_within_an_attempt_make_no_spike() -> None:
     x = decaying(noisy(600, 0.01), 300, 2.0, 30)
     begins_anew = [*range(300), *range(300)]  # two trainings that nothing tells apart

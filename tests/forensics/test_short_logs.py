@@ -330,7 +330,7 @@ def test_a_cycle_whose_corners_fall_between_the_logged_steps() -> None:
 def test_a_loss_of_noise_hardly_falls_and_a_score_tells_what_was_learnt(score: float, tag: str, severity: str) -> None:
     n = 30
     held = score * (1 + 0.05 * noise(n, 0.1, 1))
-    (f,) = plateau.detect(run_of({"loss.train": np.linspace(1.0, 0.97, n) + 0.002 * noise(n, 0.1, 2), f"other/{tag}": held}))
+    *_, f = plateau.detect(run_of({"loss.train": np.linspace(1.0, 0.97, n) + 0.002 * noise(n, 0.1, 2), f"other/{tag}": held}))
     assert f.severity == severity
 
 

@@ -25,6 +25,7 @@ def tags(text: str) -> list[str]:
         ("Epoch 3 - Validation CHRF: CHRF-1 41.5, CHRF-2 33.25", ["validation CHRF-1", "validation CHRF-2"]),
         ("Epoch 3: Train Loss=0.5, Val Loss=0.6", ["Train Loss", "Val Loss"]),
         ("Epoch 3: G loss=0.5, D loss=0.6", ["G loss", "D loss"]),
+        ("Metric val/accuracy improved by 0.114 >= min_delta = 0.0. New best score: 0.862", ["New best score"]),
         ("Epoch 3 accuracy (test): 0.4, accuracy (train): 0.5", ["accuracy (test)", "accuracy (train)"]),
         ("[3/25] loss 0.5  acc 62.9%   test: loss 0.6 acc 19.5%", ["loss", "acc", "test loss", "test acc"]),
         ("epoch 3 time 3.5 test: loss 0.6 acc 0.1", ["test time", "test loss", "test acc"]),
@@ -342,3 +343,27 @@ def test_a_row_of_a_table_of_modules_is_no_heading(mode: str, tmp_path: Path) ->
     (tmp_path / "run.log").write_text(f"{table}Trainable params: 13\nNon-trainable params: 30.4 K\nepoch 1 loss 0.5\n")
     told = parsers.read(tmp_path).tables["events"]["text"].to_pylist()
     assert told[:2] == ["Trainable params: 13", "Non-trainable params: 30.4 K"]
+
+
+def test_a_step_among_what_an_evaluation_gave_ends_it_not(tmp_path: Path) -> None:
+    """TensorFlow's Estimator and BERT's run_classifier print all that was evaluated in order of its name."""
+    steps = "".join(f"INFO:tensorflow:loss = {4 - i}.5, step = {100 * i}\n" for i in range(3))
+    block = "INFO:tensorflow:***** Eval results *****\n" + "".join(
+        f"INFO:tensorflow:  {said}\n" for said in ("eval_accuracy = 0.85", "global_step = 200", "loss = 0.7218847")
+    )
+    found = series(tmp_path, steps + block + "INFO:tensorflow:loss = 1.5, step = 300\n")
+    assert found["loss"] == [(0, 4.5), (100, 3.5), (200, 2.5), (300, 1.5)]
+    assert found["eval loss"] == [(200, 0.7218847)]
+
+
+def test_the_best_so_far_behind_an_evaluation_makes_it_no_summary(tmp_path: Path) -> None:
+    """tqdm.write between the bars: the line has the step of the bar above it."""
+    bar = "\rfit:  16%|####8       | {i}/1500 [00:01<00:08, 149.71it/s, nll={v}]"
+    text = "".join(
+        bar.format(i=i, v=5 - i / 500) + (f"\r{' ' * 40}\r[{i}] val nll {6 - i / 500} best 2.5\n" if i % 50 == 0 else "")
+        for i in range(10, 210, 10)
+    )
+    found = series(tmp_path, text)
+    assert found["val nll"] == [(i, 6 - i / 500) for i in (50, 100, 150, 200)]
+    assert len(found["nll"]) == 20
+    assert series(tmp_path, "step 5 loss 0.5\nbest val loss 0.25\n")["best val loss"] == [(None, 0.25)]

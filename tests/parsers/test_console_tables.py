@@ -104,6 +104,7 @@ COUNTED = {
     "s={n} xent={v} gn=0.19": "xent",
     "2026-11-26 21:17:53,183 [rank1] INFO seqtag: s={n} xent={v} step_ms=220.5": "xent",
     "ep {n:3d}   fit {v:.4f}   spread 0.8225   rss 422 MB": "fit",
+    "[{n}] val nll {v} bpd 0.3437 best 2.3825": "val nll",
 }
 
 

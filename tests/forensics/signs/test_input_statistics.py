@@ -70,6 +70,8 @@ def test_absurd_inputs_where_the_loss_spikes(loss: Floats, inputs: Floats, once:
 )
 def test_inputs_that_step_where_the_loss_does(loss: Floats, inputs: Floats, state: str) -> None:
     assert I.inputs_step_with_loss(symptoms(run_of({"loss.train": loss, "other/Data/batch_mean": inputs}))).state == state
+    assert I.inputs_step_with_loss(symptoms(run_of({"loss.train": loss, "other/data/outside_temp_mean": inputs}))).state == state
+    assert I.inputs_step_with_loss(symptoms(run_of({"loss.train": loss, "other/data/target_mean": inputs}))).state == CANNOT_TELL
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ KEY = TRACE.format(where="step") + "KeyError: 'val'\n"
 SAVE = TRACE.format(where="save_checkpoint") + "RuntimeError: PytorchStreamWriter failed writing file data/0: file write failed\n"
 DISK = TRACE.format(where="save") + "OSError: [Errno 28] No space left on device\n"
 NO_FOLDER = TRACE.format(where="save_checkpoint") + "FileNotFoundError: [Errno 2] No such file or directory: 'out/model_10.pth'\n"
+KEY_REFUSED = TRACE.format(where="_save_checkpoint") + "wandb.errors.errors.AuthenticationError: the API key could not be verified\n"
 QUIT = TRACE.format(where="trace_dispatch").partition("\n")[2] + "bdb.BdbQuit\n"
 NAN = TRACE.format(where="step") + "ValueError: loss is nan, stopping training\n"
 CUDA = TRACE.format(where="step") + "RuntimeError: CUDA error: an illegal memory access was encountered\n"
@@ -65,6 +66,7 @@ def looked(sign: str, folder: Path) -> Sign:
     ("save_failed", DISK, SEEN, "in save"),
     ("save_failed", KEY, ABSENT, "names no save"),
     ("save_failed", NO_FOLDER, ABSENT, "another reason"),
+    ("save_failed", KEY_REFUSED, ABSENT, "another reason"),
     ("disk_full_quoted", SAVE, SEEN, "disk full"),
     ("disk_full_quoted", NO_FOLDER, ABSENT, "No such file"),
     ("save_failed", DONE, CANNOT_TELL, "no exception"),

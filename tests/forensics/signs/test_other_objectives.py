@@ -67,6 +67,7 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (U.entropy_penalized, "cannot tell", {"rl.reward": GROWS}, {"config": {"ent_coef": -0.4}}),
     (U.value_loss_dwarfs_return, "seen", SCALED, {}),
     (U.value_loss_dwarfs_return, "absent", SCALED | {"rl.reward": -1400 - GROWS * 100, "rl.loss_value": 1e5 * ONE}, {}),  # large by nature
+    (U.value_loss_dwarfs_return, "cannot tell", SCALED | {"rl.reward": 0 * ONE}, {}),  # nothing was ever paid
     (U.value_loss_dwarfs_return, "absent", SCALED | {"rl.loss_value": 0.01 * ONE}, {}),  # rewards are normalized
     (
         U.value_loss_dwarfs_return,

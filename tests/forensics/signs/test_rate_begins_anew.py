@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import forensics
-from forensics.detectors import checkpoint_state
+from forensics.detectors import checkpoint_state, lr_schedule
 from forensics.pipeline import judge
 from forensics.run.series import Floats
 from forensics.signs.rate_begins_anew import rate_repeats_after_restart
+from forensics.signs.schedule_pace import schedule_runs_slow
 from forensics.signs.sign import Symptoms
 from tests.forensics.curves import run_of
 
@@ -36,6 +37,30 @@ AGAIN = np.r_[WHOLE[:N], WHOLE[:N]]
 def test_the_first_values_come_again(rate: Floats, config: dict[str, Any], state: str) -> None:
     run = run_of({"lr": rate, "loss.train": np.linspace(3, 2, 2 * N)}, attempts=[0] * N + [1] * N, config=config)
     assert rate_repeats_after_restart(Symptoms(run, ())).state == state
+
+
+WARMED_UP = np.r_[1.8e-3, np.linspace(3e-3, 0.1e-3, 2 * N - 1)]
+LOADED = {"kind": "resume", "text": "resuming from out/checkpoint-20", "level": "info", "attempt": 0, "source": "log.jsonl", "at": 1}
+
+
+@pytest.mark.parametrize("events", [[LOADED], []])
+def test_a_rate_that_warms_up_again_within_one_log_is_reset_though_no_value_of_it_jumps(events: list[Any]) -> None:
+    """The launch goes on at the very step of its checkpoint, so that no step tells the restart, and from half of the peak the rate goes to where the
+    warmup stands at its first row."""
+    run = run_of({"lr": np.r_[WARMED_UP[:N], WARMED_UP[:N]], "loss.train": np.linspace(3, 2, 2 * N)}, events=events)
+    (found,) = lr_schedule.detect(run)
+    assert (found.facts.at_resume, found.first_step) == (True, N)
+    assert "begins anew within the run" in schedule_runs_slow(Symptoms(run, ())).text
+    assert not list(lr_schedule.detect(run_of({"lr": WARMED_UP})))
+
+
+def test_three_jumps_are_no_cycle_by_their_number() -> None:
+    """Restarts every 100 steps, and a rate that somebody multiplied by forty in between."""
+    cycle = 1e-3 * (1 + np.cos(np.pi * np.arange(100) / 100)) / 2 + 1e-5
+    rate = np.r_[cycle, cycle, cycle]
+    assert not list(lr_schedule.detect(run_of({"lr": rate})))
+    rate[170:] *= 40
+    assert 170 in [f.first_step for f in lr_schedule.detect(run_of({"lr": rate}))]
 
 
 @pytest.mark.parametrize("steps", [[*range(N), *range(N)], None])

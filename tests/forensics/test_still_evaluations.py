@@ -1,0 +1,60 @@
+"""Rewards and scores that do not rise: told for information, beside whatever else can be said of the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from runs import case, write
+
+from tests.forensics.curves_in_logs import N, learns, noise, run
+
+
+def told(folder: Path, kind: str = "plateau") -> list[tuple[str, str]]:
+    return [(f["severity"], f["title"]) for f in case(folder)["findings"] if f["kind"] == kind]
+
+
+def test_a_reward_that_stays_is_told_though_nobody_knows_what_there_was_to_reach(tmp_path: Path) -> None:
+    run(tmp_path, reward=lambda i: -50 + noise(1, 1.0)(i))
+    found = case(tmp_path)
+    assert [f["title"].split(":")[0] for f in found["findings"]] == ["reward does not rise"]
+    assert found["verdict"] == "inconclusive"
+    assert next(c["status"] for c in found["checks"] if c["id"] == "plateau") == "cannot_tell"
+
+
+def test_a_reward_that_rises_has_no_plateau(tmp_path: Path) -> None:
+    run(tmp_path, reward=learns(-50, 20))
+    assert told(tmp_path) == []
+
+
+def evaluated(folder: Path, n: int = 8, **scores: Any) -> list[tuple[str, str]]:
+    every = {name: lambda i, f=f: f(i * n // N) if i % (N // n) == 0 else None for name, f in scores.items()}
+    write(folder, N, **every)
+    return told(folder)
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        ({"val_dice": lambda i: 0.001 * i / 8}, "val_dice is 0.001 at the best of 8 evaluations: next to nothing is right"),
+        (
+            {"val_f1": lambda i: (0.13, 0.12, 0.14)[i % 3]},
+            "val_f1 does not rise: 0.13 over the first third of 8 evaluations, 0.13 over the last",
+        ),
+        ({"val_f1": lambda i: 0.13, "val_dice": lambda i: 0.05 * i}, ""),  # one that learns is enough
+        ({"val_f1": lambda i: 0.13 + 0.02 * i}, ""),
+        ({"val_f1": lambda i: 0.83}, ""),  # as much as there is to have, for all that is known
+        ({"val_psnr": lambda i: 26.4}, ""),  # no share of anything
+    ],
+)
+def test_scores_of_held_out_data(tmp_path: Path, scores: dict[str, Any], said: str) -> None:
+    assert evaluated(tmp_path, **scores) == ([("info", said)] if said else [])
+
+
+def test_a_score_of_unnamed_data_that_sinks_tells_the_best_checkpoint(tmp_path: Path) -> None:
+    """Clustering, for instance, whose accuracy is taken every few epochs of the data that it learns from."""
+    write(tmp_path / "a", N, acc=lambda i: 0.92 - i / 4000 if i % 10 == 0 else None)
+    assert [s for s, _ in told(tmp_path / "a", "train_eval_gap")] == ["info"]
+    write(tmp_path / "b", N, acc=lambda i: 0.92 - i / 4000)  # of the batches
+    assert told(tmp_path / "b", "train_eval_gap") == []
