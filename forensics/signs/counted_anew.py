@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.run import endings
+from forensics.run import endings, settings
 from forensics.run.robust import median
 from forensics.run.series import Ints, Series, names, series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -16,6 +16,8 @@ SUBJECT = "data_order"
 AHEAD = 2  # unit: rows; the first one behind a restart may be an interval later than the run's first
 RISES = 0.9  # bound: share of the distances; more falls are those of a place within each epoch
 LEAST = 5  # bound: values of a count: its pace is the median of four distances
+RESUMED = "resume resume_from resume_path resume_ckpt resume_checkpoint resume_from_checkpoint load_checkpoint restore restore_from"
+_SAVED = lazy_re(r"[A-Za-z].{0,200}\d")  # the name of a file that a step or an epoch stands in: no switch
 _PLACE = lazy_re(
     r"\b(?:pos|position|cursor|offset|samples?|sample id|consumed|seen|examples?|records?|rows?|docs?|documents?|sequences?|index|idx)\b"
 )
@@ -36,7 +38,8 @@ def epochs_count_anew(s: Symptoms) -> Sign:
     ahead = AHEAD * median(np.diff(number).clip(min=0))  # rows
     if (number[back] - number[0] > ahead).any():  # as where an epoch has another number of steps now
         return absent(f"At step {step[back[0]]} the number of the epoch falls to {number[back[0]]:.3g}, which is not where it began.")
-    restarts = max(len(s.run.attempts) - 1, len(endings.events(s.run, "resume")))
+    loaded = [t for t in settings.named(s.run, RESUMED) if _SAVED.search(str(t.value))]  # the config of a later launch names what it went on from
+    restarts = max(len(s.run.attempts) - 1, len(endings.events(s.run, "resume")), len(loaded))
     # rows of another table in between fall to any number, and on one step; stages of a plan may each count their own
     if (number[back - 1] <= number[0] + ahead).any() or (step[back] <= step[back - 1]).any() or len(back) > restarts:
         return cannot_tell(f"the numbers of epochs fall {len(back)} times, and the log tells of {restarts} restarts.")

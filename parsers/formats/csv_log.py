@@ -183,7 +183,8 @@ class _Lines:
         waiting, self.odd = self.odd, None
         if len(cells) > len(self.out.names) or not self.out.named:
             self.widened += 1
-            if self.widened > _MAX_WIDENED:
+            sorted_in = self.out.named and self.out.names[0] == "epoch" and self.out.names[1:] == sorted(self.out.names[1:])
+            if self.widened > _MAX_WIDENED or sorted_in:  # Keras' CSVLogger sorts its columns: a further one stands anywhere among them
                 self.odd = (at, cells)
                 self.out.gaps.add(waiting[0], f"{len(cells)} columns where the header has {len(self.out.names)}", 1)
                 return

@@ -290,6 +290,16 @@ def test_bad_cells_cost_themselves(tmp_path: Path) -> None:
     assert got.gaps == [Gap("line 3", "column 'loss': no number", 1)]
 
 
+def test_columns_that_their_writer_sorts_are_not_named_by_their_place(tmp_path: Path) -> None:
+    """Keras' CSVLogger appends to the file of the launch before, sorted anew with the metric that this one has more."""
+    rows = "".join(f"{i},0.5,{3 - i / 10}\n" for i in range(5)) + "".join(f"{i},0.5,0.{i},{3 - i / 10}\n" for i in range(5, 9))
+    (tmp_path / "history.csv").write_text("epoch,acc,loss\n" + rows)
+    run = parsers.read(tmp_path)
+    assert [g.what for g in run.gaps] == ["4 columns where the header has 3 (to line 10)"]
+    assert run.gaps[0].lost == 4
+    assert max(run.tables["metrics"]["step"].to_pylist()) == 4
+
+
 def test_wider_and_narrower_rows_are_believed_when_they_repeat(tmp_path: Path) -> None:
     got = read(tmp_path, "step,loss\n1,0.5\n2,0.4,7\n3,0.3,8\n4,0.2,9\n")
     assert got.series("loss") == [(1, 0.5), (2, 0.4), (3, 0.3), (4, 0.2)] and got.series("column_3") == [(2, 7), (3, 8), (4, 9)]

@@ -26,6 +26,8 @@ RESUMED = [{"kind": "resume", "text": "continue from update 200", "level": "info
         (np.where(T < 200, T / 50, (T - 200) / 50), {"attempts": ATTEMPTS}, "seen"),
         (np.where(T < 200, T / 210, (T - 199) / 210), {"attempts": ATTEMPTS}, "seen"),  # all in the first pass
         (ANEW, {}, "cannot tell"),  # stages of one plan
+        (ANEW, {"config": {"resume": "ckpt_01300.pkl"}}, "seen"),
+        (ANEW, {"config": {"resume": True}}, "cannot tell"),
         (T // 50, {"attempts": ATTEMPTS}, "absent"),
         (np.where(T < 200, T / 50, T / 800), {"attempts": ATTEMPTS}, "absent"),  # a batch a sixteenth as large: epochs are longer now
         (np.where(T % 2, T // 50, 0), {"attempts": ATTEMPTS}, "cannot tell"),  # rows of another table in between
