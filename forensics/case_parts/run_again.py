@@ -85,7 +85,7 @@ def _says(verdict: str, run: dict[str, Any], hypotheses: Sequence[Hypothesis], f
         return ("no: finished and healthy", "") if verdict == "healthy" else (None, "cannot tell whether it is healthy")
     if kind in NOT_OURS:
         return None, NOT_OURS[kind]
-    return _do(run, hypotheses[:1], first)
+    return _do(run, hypotheses[:1], first) if first else (None, "why it ended is open")
 
 
 def _of_trouble(run: dict[str, Any], hypotheses: Sequence[Hypothesis], first: str) -> Told:
