@@ -22,7 +22,7 @@ EPOCHS = 3  # bound: epochs on either side, of which two can be compared with on
 FACTOR = 1.5  # of the steps of an epoch; bound: batches come in powers of two, and data sets grow by less
 # what a step takes, not what an evaluation does; words that dynamic batches and packed texts count (tokens) say nothing
 _COUNTS = lazy_re(
-    r"(?i)^(?!.*(?:val|eval|test|total|seen|consumed)).*?(?:^|[/_. ])(?:samples|examples|sequences|sentences|images|rows|graphs|pairs|bs)"
+    r"(?i)^(?!.*(?:val|eval|test|total|seen|consumed)).*?(?:^|[/_. ])(?:samples|examples|sequences|sentences|images|rows|graphs|pairs|bs|batch)"
     r"(?:[_ /](?:per|in|a)[_ /](?:step|update|batch|iteration|iter))?$"
 )
 

@@ -13,7 +13,7 @@ from forensics.detectors import config_change, divergence, eval_jump, level_shif
 from forensics.errors import CannotTell
 from forensics.findings import GRAVE
 from forensics.run import settings
-from forensics.run.inputs import loss_of
+from forensics.run.inputs import objective
 from forensics.run.robust import median, robust_sigma
 from forensics.run.series import Floats, series
 from forensics.signs.saved_state import OF_OPTIMIZER_STATE
@@ -106,7 +106,7 @@ def behaves_differently_after_change(s: Symptoms) -> Sign:
     if not steps:
         return does_not_arise("no change of settings has a step to look at.")
     try:
-        loss = loss_of(s.run)
+        loss = objective(s.run)
     except CannotTell as e:
         return cannot_tell(f"{e}.")
     soon = max(SOON, 2 * loss.interval)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.detectors import plateau, resume_break
+from forensics.run.inputs import is_policy
 from forensics.run.robust import median
 from forensics.run.series import series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -21,6 +22,8 @@ def worse_than_untrained_after_restart(s: Symptoms) -> Sign:
     loss, up = series(s.run, "loss.train"), [f for f in s.of(resume_break.Facts) if f.facts.up]
     if loss is None:
         return cannot_tell("the training loss was not logged.")
+    if is_policy(s.run):
+        return does_not_arise("a policy has no targets, and its loss need not fall.")
     if not up:
         return does_not_arise("the loss is not seen to stand higher after a restart.")
     facts = up[0].facts

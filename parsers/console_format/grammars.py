@@ -211,7 +211,14 @@ def tells_epoch(line: Line, loose: bool) -> bool:
     Where losses stand above such a time (``loose``: one came before any step), it is no place of what is below."""
     tags = [tag for tag, _ in line.metrics()]
     timed = not loose and line.mode == "" and all(_TOOK.search(t) for t in tags)
-    return timed or line.counted or whole_row(line) or any(STRONG.search(t) for t in tags)
+    return timed or line.counted or whole_row(line) or any(STRONG.search(t) for t in tags) or _all_named(line, tags)
+
+
+def _all_named(line: Line, tags: list[str]) -> bool:
+    """Is a line that speaks of an evaluation nothing but names and their values (``dev epoch 3 ctc 2.480 PER 39.09%``), fractions among them?"""
+    body, numbers = line.text[line.body :], [f for f in line.fields if f.role == "metric"]
+    words = len(_WORD.findall(body)) - sum(len(_WORD.findall(t)) for t in tags)
+    return bool(line.mode) and words <= 1 and len(numbers) > 1 and any("." in line.text[f.start : f.end] for f in numbers)
 
 
 def stands_alone(line: Line, near: bool, timed: bool, started: bool) -> bool:

@@ -40,6 +40,7 @@ def epochs(*lengths: int, rows: int = 1) -> Mapping[str, Any]:
         {"other/train/samples": SIZES},
         {"other/examples_per_step": SIZES},
         {"other/bs": SIZES},
+        {"other/batch": SIZES},
         {"samples.seen": np.cumsum(SIZES)},
         {"samples.seen": np.cumsum(SIZES) % 1000},  # counted anew with each pass over the data
         {"samples.seen": SIZES},  # called so by who means those of a step
@@ -223,3 +224,19 @@ def test_a_smaller_batch_scatters_more_as_a_share_of_a_falling_loss(after: float
     loss = np.exp(-at / 8 + np.where(at < 16, 0.03, after) * np.random.default_rng(2).standard_normal(32))
     run = run_of({"batch.size": np.where(at < 16, 64.0, 8.0), "loss.train": loss}, interval=10)
     assert behaves_differently_after_change(Symptoms(run, tuple(config_change.detect(run)))).state == state
+
+
+def test_the_place_within_an_epoch_is_no_size() -> None:
+    assert batch_change(run_of({"other/batch": np.asarray(T % 40, float) * 10 + 10})) is None
+
+
+def test_a_policy_that_behaves_differently_after_a_change() -> None:
+    """Its loss is a surrogate that need not fall; that it leaves its level where a setting changed tells all the same."""
+    attempts = [0] * 60 + [1] * 60
+    value = np.where(T < 60, 3.0 - T / 100, 40.0 * np.exp(-(T - 60) / 4) + 2.4) * np.exp(
+        0.02 * np.random.default_rng(5).standard_normal(120)
+    )
+    run = run_of({"loss.train": value, "rl.reward": 20 + T + 0.0, "rl.kl": 0.01 + 0 * T}, attempts=attempts)
+    changed = evidence.found(config_change.Facts(["gamma"], [["0.98", "0.5"]], 60, False), "gamma", (60, 60), "warning")
+    found = behaves_differently_after_change(Symptoms(run, (changed, *resume_break.detect(run))))
+    assert found.state == "seen", found.text

@@ -367,3 +367,24 @@ def test_the_best_so_far_behind_an_evaluation_makes_it_no_summary(tmp_path: Path
     assert found["val nll"] == [(i, 6 - i / 500) for i in (50, 100, 150, 200)]
     assert len(found["nll"]) == 20
     assert series(tmp_path, "step 5 loss 0.5\nbest val loss 0.25\n")["best val loss"] == [(None, 0.25)]
+
+
+@pytest.mark.parametrize(
+    ("line", "tags"),
+    [
+        ("dev epoch {n} ctc {v} PER 84.36%", {"dev ctc", "dev PER"}),
+        ("dev epoch {n} loss {v} PER 84.36%", {"dev loss", "dev PER"}),
+        ("test epoch {n} files 20 parts 3", set()),  # counts of what is evaluated
+    ],
+)
+def test_an_evaluation_behind_the_name_of_its_logger(tmp_path: Path, line: str, tags: set[str]) -> None:
+    """Speech recipes: nothing but names and values, in no word that is known of losses; the loss of the training keeps its own values."""
+    text = ""
+    for epoch in range(4):
+        text += "".join(
+            f"2026-11-28 22:52:3{k},702 INFO [asr] epoch {epoch} step {epoch * 3 + k} loss {9 - epoch}.5 lr 1.00e-02\n" for k in range(3)
+        )
+        text += f"2026-11-28 22:52:35,702 INFO [asr] {line.format(n=epoch, v=7 - epoch / 2)}\n"
+    found = series(tmp_path, text)
+    assert {tag for tag in found if tag.startswith(("dev", "test", "PER", "ctc", "files", "parts"))} == tags
+    assert [v for _, v in found["loss"]] == [9.5] * 3 + [8.5] * 3 + [7.5] * 3 + [6.5] * 3

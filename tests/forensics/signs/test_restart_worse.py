@@ -34,3 +34,10 @@ def test_worse_than_untrained_after_a_restart(after: np.ndarray, state: str) -> 
 
 def test_without_a_restart_it_does_not_arise() -> None:
     assert worse_than_untrained_after_restart(Symptoms(run_of({"loss.train": LEARNS}), ())).state == "cannot tell"
+
+
+def test_a_policy_has_no_targets_that_could_mean_something_else() -> None:
+    loss = np.r_[LEARNS, 0.5 + 9 * np.exp(-T / 6)] * NOISE
+    run = run_of({"loss.train": loss, "rl.reward": 20.0 + np.arange(2 * N), "rl.kl": np.full(2 * N, 0.01)}, attempts=[0] * N + [1] * N)
+    found = worse_than_untrained_after_restart(Symptoms(run, tuple(pipeline.detect(run)[0])))
+    assert found.state == "cannot tell" and "policy" in found.text
