@@ -110,7 +110,7 @@ def _stepped(run: Run, s: Series, *, hits: bool) -> Finding | None:
     learns |= better > 0 and any(
         a.about in ("data", "loss") and previous <= a.step <= step for a in announced(run)
     )  # other data from there on, as config has it
-    learns |= better > 0 and _rate_falls(run, int(s.step[rows[max(i - 1, 0)]]), step)
+    learns |= better > 0 and (i + 1 < LASTS or _rate_falls(run, int(s.step[rows[max(i - 1, 0)]]), step))  # two evaluations are no level
     severity = "info" if alone or learns else "warning"
     steps, times = (step, int(s.step[rows[-1]])), (s.clock(rows[i + 1]), None)
     return evidence.found(facts, title, steps, severity, shown, times=times)

@@ -315,3 +315,13 @@ def test_roots_of_squared_errors_are_held_against_each_other_as_squares(tag: str
     rows = [{"step": i, "epoch": 0, f"train_{tag}": held(i), f"val_{tag}": held(i)} for i in range(100)]
     run = read(make(tmp_path, [*rows, {"step": 99, f"test_{tag}": test}]))
     assert [f.facts.other for f in eval_shadow.detect(run) if f.facts.other is not None] == [test] * fires
+
+
+def test_two_evaluations_are_no_level_from_which_one_steps_for_the_better(tmp_path: Path) -> None:
+    """The first two of a run that learns fast scatter; later ones lie at half of the second."""
+    held = [1.0, 1.34, 0.65, 0.73, 0.71, 0.66, 0.55, 0.53, 0.56, 0.6, 0.58, 0.55]
+    run = read(write(tmp_path / "early", 240, loss=lambda i: 1.0, val_loss=lambda i: held[i // 20 - 1] if i % 20 == 0 else None))
+    assert [f.severity for f in eval_jump.detect(run)] in ([], ["info"])
+    later = [1.3, 1.34, 1.31, 1.33, 1.3, 0.65, 0.66, 0.64, 0.65, 0.66, 0.65, 0.64]
+    run = read(write(tmp_path / "later", 240, loss=lambda i: 1.0, val_loss=lambda i: later[i // 20 - 1] if i % 20 == 0 else None))
+    assert [f.severity for f in eval_jump.detect(run)] == ["warning"]
