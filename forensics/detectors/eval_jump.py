@@ -7,7 +7,7 @@ How it decides
     The largest change between neighbouring evaluations is held against the five changes on either side of it: more than five
     times their robust sigma, for a change for the worse five times what they lose (root mean square), and 15 % of the level (15 points of an accuracy). The three to five evaluations after it keep
     half of the step, and the training loss moves by less than a third of it in the same direction.
-    A step for the better, or hits that step while the evaluation loss goes on, are information: learning does that. A step for the better is
+    A step for the better, or hits that step while the evaluation loss goes on, are information: learning does that, and behind fewer than three evaluations always. A step for the better is
     more than that where something had been learnt before and the five changes before it were all small beside it: no learning
     that had become slow does that at once. So it is with hits where the training loss beside them had settled: over two evaluations on either side of the step
     it moves by less than a fifth and the rate by less than half, the changes before were less than half of the step, and no further

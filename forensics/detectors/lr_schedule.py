@@ -226,13 +226,10 @@ def _cycle(s: Series, i: int) -> bool:
 
 def _regular(steps: np.ndarray) -> bool:
     gaps = np.diff(steps)
-    growth = gaps[1:] / np.maximum(
-        gaps[:-1], 1
-    )  # equal periods, or periods that grow by one factor, which two alone tell where it is whole
-    factor = median(growth)
-    return bool(
-        np.ptp(growth) <= REGULAR * max(factor, 1e-9) and (len(growth) > 1 or abs(factor - max(round(factor), 1)) <= REGULAR * factor)
-    )
+    growth = gaps[1:] / np.maximum(gaps[:-1], 1)
+    factor = median(growth)  # equal periods, or periods that grow by one factor; of two alone by a whole one
+    whole = len(growth) > 1 or abs(factor - max(round(factor), 1)) <= REGULAR * factor
+    return bool(whole and np.ptp(growth) <= REGULAR * max(factor, 1e-9))
 
 
 def _finding(run: Run, s: Series, i: int) -> Finding:

@@ -142,14 +142,11 @@ def _never_learned(run: Run) -> Iterator[Finding]:
         raise CannotTell(f"only {len(x)} values of the first {reached / planned:.0%} of the planned steps were logged")
     first, last, best = _levels(x)
     if s.rises:
-        early = min(
-            median(x[: _tenth(x)]), median(x[:LEVEL])
-        )  # a trained policy that is worse than the untrained one was has gained nothing
+        early = min(median(x[: _tenth(x)]), median(x[:LEVEL]))  # who is worse than untrained has gained nothing
         if early - last <= max(MARGIN * _error(x), RISES * abs(first)):
             at = NotRisen(s.logged(early), s.logged(last))
-            how = (
-                f"{s.tag} {'hardly rises' if last < early else 'does not rise'}: {at.first:.4g} at the beginning, {at.last:.4g} at the end"
-            )
+            verb = "hardly rises" if last < early else "does not rise"
+            how = f"{s.tag} {verb}: {at.first:.4g} at the beginning, {at.last:.4g} at the end"
             yield _told(run, s, rows, at, how)
             raise CannotTell(f"{how}, and the log does not say what there was to reach")
         return

@@ -16,9 +16,8 @@ _WRITER = lazy_re(
     re.I,
 )  # of torch.save and of safetensors, by name
 _NAMED = lazy_re(r"\b[A-Z]\w{2,60}(?:Error|Exception)\b")
-_OF_A_WRITE = frozenset(
-    ("OSError", "IOError", "RuntimeError", "SafetensorError", "UnknownError")
-)  # what a write that is refused is raised as
+# what a write that is refused is raised as
+_OF_A_WRITE = frozenset(("OSError", "IOError", "RuntimeError", "SafetensorError", "UnknownError"))
 _OTHERWISE = lazy_re(r"\bdoes not exist\b|\bKeyboardInterrupt\b|read-only file system", re.I)  # other reasons, in words
 
 

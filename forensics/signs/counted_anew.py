@@ -38,9 +38,8 @@ def epochs_count_anew(s: Symptoms) -> Sign:
     ahead = AHEAD * median(np.diff(number).clip(min=0))  # rows
     if (number[back] - number[0] > ahead).any():  # as where an epoch has another number of steps now
         return absent(f"At step {step[back[0]]} the number of the epoch falls to {number[back[0]]:.3g}, which is not where it began.")
-    loaded = [
-        t for t in settings.named(s.run, RESUMED) if _SAVED.search(str(t.value))
-    ]  # the config of a later launch names what it went on from
+    # the config of a later launch names what it went on from
+    loaded = [t for t in settings.named(s.run, RESUMED) if _SAVED.search(str(t.value))]
     restarts = max(len(s.run.attempts) - 1, len(endings.events(s.run, "resume")), len(loaded))
     # rows of another table in between fall to any number, and on one step; stages of a plan may each count their own
     if (number[back - 1] <= number[0] + ahead).any() or (step[back] <= step[back - 1]).any() or len(back) > restarts:

@@ -26,7 +26,7 @@ LOOSE = r"(?:feat|feats|features?|data|batch|signals?)"
 STATISTIC = r"(?:mean|std|stddev|absmax|maxabs|max|maximum|min|minimum|rms|var|variance)"
 # Nothing else may stand in the tag: who measures a loss, a gradient, an activation, a time or a held-out set says so
 AROUND = r"(?:abs|train|training|stats?|statistics|raw|step|per|channel|ch|of|the|spec|mel|global|debug|monitor|\d+)"
-_NOT_THEIRS = (
+_NOT_THEIRS = (  # what a model makes, or is to make
     r"(?:targets?|labels?|y|outputs?|pred\w*|rewards?|returns?|loss|grads?|weights?|params?|time|len|lengths?|normali[sz]ed|scaled)"
 )
 # a field in a group of the logger: data/temp_mean, features/age_std

@@ -28,9 +28,7 @@ SURE = 1.96  # statistical: sigmas of a 95 % interval
 EVALUATION = lazy_re(r"(?i)(^|[^a-z])(eval|val|valid|validation|test|dev)([^a-z]|$)")
 MOST_SOURCES = 64  # bound: losses of data sources that are looked at for each spike; mixtures have fewer
 TRIFLE = 0.005  # of all that the loss had fallen; measured: one of a healthy run took back 0.26 %, those after a lost state 0.76 %
-OF_THE_TAIL = (
-    0.02  # measured: the tail of a sound loss near zero takes back 1.4 %; 1.7 % far above all before is of a second moment that forgot
-)
+OF_THE_TAIL = 0.02  # measured: the tail of a sound loss near zero takes back 1.4 %, a second moment that forgot 1.7 % far above it
 LEARNT, HARD = 1e-3, 0.05  # unit: a thousandth of the loss is left; one sample of twenty costs what it did at first
 
 
