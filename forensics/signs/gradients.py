@@ -22,6 +22,7 @@ LEADS, FOLLOWS = 10, 3  # steps by which the norm may jump before the trouble, a
 TINY = 1e-3  # norm; over 1e8 parameters 1e-7 each, near Adam's epsilon of 1e-8, which then sets the step (arXiv 2304.09871)
 BEFORE = 100  # values before the trouble that tell how large the norm usually was
 FIRST, LARGE_AT_FIRST, LEAST = 5, 10.0, 40  # values; times the second half; values in all
+CHANGES = 25  # statistical: the median of 24 changes is known to a quarter of itself
 GROWN, FIFTHS = 10.0, 5  # an order of magnitude; that five medians rise one after the other is chance once in 120 runs
 # Of the loss's scatter. The gradient norm of a batch scatters more than its loss as a rule: 0.55 times as much and more in 187 runs of samples,
 # zoo and real logs, 0.03 to 0.17 times in three without zero_grad; this is between
@@ -206,11 +207,11 @@ def gradient_grows_steadily(s: Symptoms) -> Sign:
 
 def gradient_carries_over(s: Symptoms) -> Sign:
     """The gradient norm hardly changes from value to value while the loss scatters from batch to batch: it holds the sum of many batches, not one."""
-    if why := lacking(s.run, LEAST, "grad.norm") or lacking(s.run, LEAST, "loss.train"):
+    if why := lacking(s.run, CHANGES, "grad.norm") or lacking(s.run, CHANGES, "loss.train"):
         return cannot_tell(why)
     (step, norm), (_, loss) = usable(s.run, "grad.norm"), usable(s.run, "loss.train")
     norm, loss = norm[norm > 0], loss[loss > 0]
-    if min(len(norm), len(loss)) < LEAST:
+    if min(len(norm), len(loss)) < CHANGES:
         return cannot_tell("too few positive values of the gradient norm or the loss were logged.")
     if float((norm >= (1 - AT_CLIP) * norm.max()).mean()) > 1 - NEARLY_ALL:
         return cannot_tell("the gradient norm was logged after clipping, which hides how it scatters.")
