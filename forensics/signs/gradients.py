@@ -24,8 +24,7 @@ BEFORE = 100  # values before the trouble that tell how large the norm usually w
 FIRST, LARGE_AT_FIRST, LEAST = 5, 10.0, 40  # values; times the second half; values in all
 CHANGES = 25  # statistical: the median of 24 changes is known to a quarter of itself
 GROWN, FIFTHS = 10.0, 5  # an order of magnitude; that five medians rise one after the other is chance once in 120 runs
-# Of the loss's scatter. The gradient norm of a batch scatters more than its loss as a rule: 0.55 times as much and more in 187 runs of samples,
-# zoo and real logs, 0.03 to 0.17 times in three without zero_grad; this is between
+# of the loss's scatter: in 187 runs of samples, zoo and real logs the gradient norm scatters 0.55 times as much or more, in three without zero_grad 0.03 to 0.17
 CALMER = 0.3
 SELDOM = 20  # unit: steps, a score; values farther apart are often means of the steps between them, and means are calm
 BLOWN_UP = 1.0  # unit: in ln, a factor of e from one value to the next; batches of one loss differ by a part of it
