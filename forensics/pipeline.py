@@ -139,17 +139,15 @@ def detect(run: Run) -> tuple[list[Finding], list[Check]]:
             continue
         found: list[Finding] = []
         try:
-            found.extend(detector.detect(run))  # what was told before it could tell no more stands
-        except CannotTell as e:
+            found.extend(detector.detect(run))
+            note = f"{len(found)} found" + (f", the gravest {SHOWN_PER_DETECTOR} are listed" if len(found) > SHOWN_PER_DETECTOR else "")
+            check = Check(name, "fired", note, rule=_rule(detector)) if found else Check(name, "clear")
+        except CannotTell as e:  # what it told before stands
             inputs = getattr(detector, "INPUTS", None) or [n for need in detector.NEEDS for n in need.split("|")]
-            checks.append(Check(name, "cannot_tell", str(e), needs=tuple(inputs)))
-            findings += found
-            continue
+            check = Check(name, "cannot_tell", str(e), needs=tuple(inputs))
         except Exception as e:  # one broken detector costs only itself, and says so on the page
-            checks.append(Check(name, "error", f"{type(e).__name__}: {e}"[:300]))
-            continue
-        note = f"{len(found)} found" + (f", the gravest {SHOWN_PER_DETECTOR} are listed" if len(found) > SHOWN_PER_DETECTOR else "")
-        checks.append(Check(name, "fired", note, rule=_rule(detector)) if found else Check(name, "clear"))
+            found, check = [], Check(name, "error", f"{type(e).__name__}: {e}"[:300])
+        checks.append(check)
         findings += sorted(found, key=lambda f: -ALL.index(f.severity))[:SHOWN_PER_DETECTOR]
     return sorted(findings, key=_in_order), checks
 

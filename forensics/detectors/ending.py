@@ -59,12 +59,17 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def title(e: Ending) -> str:
     """'Died after step 650: KeyError: 'other''"""
-    when = "before its first step" if e.before_first_step else f"after {e.unit} {e.step}"
+    when = " before its first step" if e.before_first_step else _after(e)
     when += f" on rank {e.rank}" if e.rank else ""
     verb = {"crashed": "Died", "hung": "Hung", "stopped": "Stopped"}.get(e.status, "Ends")
     if e.kind == "cut":
-        return f"The log just stops {when}{_planned(e)}, cut off with no closing line"
-    return f"{verb} {when}{OF.get(e.kind, '')}" + (f": {quoted(e.says)}" if e.says else "")
+        return f"The log just stops{when}{_planned(e)}, cut off with no closing line"
+    return f"{verb}{when}{OF.get(e.kind, '')}" + (f": {quoted(e.says)}" if e.says else "")
+
+
+def _after(e: Ending) -> str:
+    """Where it ended; nothing of a log that counts nothing."""
+    return "" if e.step is None else f" after {e.unit} {e.step}"
 
 
 def sentence(e: Ending) -> str:
@@ -72,7 +77,7 @@ def sentence(e: Ending) -> str:
     said = quoted(e.says)
     if e.kind == "finished":
         if e.how == "early":
-            return f'The program stopped itself after {e.unit} {e.step}{_planned(e)}: "{said}".'
+            return f'The program stopped itself{_after(e)}{_planned(e)}: "{said}".'
         if e.how == "guess":
             return f"The run finished, by the look of it: {said}."
         return f"The run finished: {said}." if e.how == "plan" else f'The run finished: "{said}".'

@@ -4,14 +4,14 @@ What it sees
     A first loss far above what an untrained model should have.
 
 How it decides
-    An untrained classifier or language model guesses: its loss is ln(number of classes or tokens). It fires when the first values
-    lie 30 % above that, where config names the number; else when the first of a steady fall lies above 12.5 nats, more than guessing
-    among the largest vocabularies in use costs, and the loss falls to less than a third of it within the first quarter of the run
-    (a regression's loss, which has no such scale, is left alone unless it does) or is that of a token, with its perplexity beside it.
-    A loss that climbs there from a lower first batch began well. Without a number of classes it is a warning only where an accuracy, a
-    perplexity or the unit shows that the loss is a mean of nats, or config sets large initial weights or a rate far above what is usual
-    with its optimizer: a sum over a batch has no such bound, nor has the loss of a sequence in CTC, which begins at 17 to 30 in runs
-    that are well.
+    An untrained classifier or language model guesses: its loss is ln(number of classes or tokens). It fires when the first values lie 30 %
+    above that, where config names the number; else when the first of a steady fall lies above 12.5 nats, more than guessing among the
+    largest vocabularies in use costs, and the loss falls to less than a third of it within the first quarter of the run (a regression's
+    loss, which has no such scale, is left alone unless it does) or is that of a token, with its perplexity beside it. A loss that climbs
+    there from a lower first batch began well. Without a number of classes it is a warning only where an accuracy, a perplexity or the unit
+    shows that the loss is a mean of nats (*nll* alone does not: minus the log-likelihood of numbers is a density's), or config sets large
+    initial weights or a rate far above what is usual with its optimizer: a sum over a batch has no such bound, nor has the loss of a
+    sequence in CTC, which begins at 17 to 30 in runs that are well.
 
 Cannot tell
     When the log begins in the middle of the run, or the loss is no cross entropy and config says nothing; where another term of the

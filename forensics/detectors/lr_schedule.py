@@ -72,7 +72,7 @@ def detect(run: Run) -> Iterator[Finding]:
 
 
 def restarts(s: Series) -> list[int]:
-    """Rows of a rate at which its schedule begins another cycle."""
+    """Rows of a rate at which its schedule begins another cycle: warm restarts, cycles that are no fault."""
     return _restarts(s, [i for i in _jumps(s) if s.attempt[i] == s.attempt[i - 1]])
 
 

@@ -40,7 +40,7 @@ from forensics.run.climbs import climbs
 from forensics.run.evaluations import level_at
 from forensics.run.inputs import needed, surviving
 from forensics.run.robust import error_of_median, median, robust_sigma
-from forensics.run.scores import held_out, scores, taken_apart
+from forensics.run.scores import held_out, of_unnamed_data, scores
 from forensics.run.series import Series, series
 from forensics.spikes.medians import rolling_median
 from forensics.spikes.visible import MARGIN
@@ -89,7 +89,7 @@ class PastBest(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    judged = taken_apart(run) if (held := held_out(run)) is None else held
+    judged = of_unnamed_data(run) if (held := held_out(run)) is None else held
     past = _past_best(run, judged) if judged is not None else None
     try:
         pairs = _pairs(run)

@@ -73,7 +73,7 @@ def held_out(run: Run) -> Series | None:
 
 
 @once
-def taken_apart(run: Run) -> Series | None:
+def of_unnamed_data(run: Run) -> Series | None:
     """A score whose name does not say of which data it is, and that is logged half as often as the training loss at most: something was evaluated."""
     loss = series(run, "loss.train")
     found = (s for name in ("score.train", "acc.train") for s in parts(run, name))

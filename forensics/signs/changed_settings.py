@@ -106,15 +106,15 @@ def behaves_differently_after_change(s: Symptoms) -> Sign:
     if not steps:
         return does_not_arise("no change of settings has a step to look at.")
     try:
-        loss = objective(s.run)
+        judged = objective(s.run)
     except CannotTell as e:
         return cannot_tell(f"{e}.")
-    soon = max(SOON, 2 * loss.interval)
+    soon = max(SOON, 2 * judged.interval)
     grown, shrunk = _batches_became(s, larger=True), _batches_became(s, larger=False)
     effects: list[Finding[Any]] = [  # a level that is lower is no harm by itself, but it is another one
         f
         for f in (*s.of(*_EFFECTS, severity=GRAVE), *s.of(resume_break.Facts))
-        if f.first_step is not None and any(step - loss.interval <= f.first_step <= step + soon for step in steps)
+        if f.first_step is not None and any(step - judged.interval <= f.first_step <= step + soon for step in steps)
         if not grown or f.severity in GRAVE or not (isinstance(f.facts, resume_break.Facts) and not f.facts.up)
     ]
     if effects:
@@ -126,9 +126,9 @@ def behaves_differently_after_change(s: Symptoms) -> Sign:
                 return seen(f"The {text} at step {step}, where settings changed.", s.of(config_change.Facts)[:1], first=step)
             told += [f"the {text}"] if step == steps[0] else []
     for step in steps:
-        before, after = (int(np.sum(loss.usable & side)) for side in (loss.step < step, loss.step >= step))
+        before, after = (int(np.sum(judged.usable & side)) for side in (judged.step < step, judged.step >= step))
         if min(before, after) < LEAST:
-            return cannot_tell(f"the loss has fewer than {LEAST} values on one side of the change of settings at step {step}.")
+            return cannot_tell(f"{judged.tag} has fewer than {LEAST} values on one side of the change of settings at step {step}.")
     if not told:
         return cannot_tell(
             f"neither training loss, gradient norm nor step time was logged around the change of settings at step {steps[0]}."

@@ -35,11 +35,9 @@ _BEST_WAS = lazy_re(
     r"(?i)\b(?:(?:new|current|overall) )?(?:best|highest|lowest|max|min|maximum|minimum)\b[^|;]{1,120}?\b(?:at|in|from|@)(?: the)? (?:epoch|step|iter\w*)[ :=#]{0,3}$"
 )
 _NEW = lazy_re(r"(?i)\bnew\b|\bimproved\b")
-_GAINED = lazy_re(
-    r"(?i)\b(?:improved|increased|decreased)\b(?: \w{1,20})? (?:by|from)$|\bmin_delta$"
-)  # Lightning's and Keras' EarlyStopping
-
-_BETTER = lazy_re(r"Metric (?P<what>[\w./@-]{1,80}) improved\b")  # Lightning's EarlyStopping
+# Lightning's and Keras' EarlyStopping
+_GAINED = lazy_re(r"(?i)\b(?:improved|increased|decreased)\b(?: \w{1,20})? (?:by|from)$|\bmin_delta$")
+_BETTER = lazy_re(r"Metric (?P<what>[\w./@-]{1,80}) improved\b")
 
 
 def put_places(line: Line, body: str, found: Mapping[str, int]) -> None:
@@ -89,13 +87,13 @@ def _put_written_out(line: Line, body: str, found: Mapping[str, int]) -> None:
 
 def _leave_out_the_best(line: Line, body: str) -> None:
     """``current best dsc: 0.91 at epoch: 39`` tells where the best was, whatever epoch it is now; a new best is of now. ``val_loss improved by 0.1 >=
-    min_delta = 0.0``, ``improved from 0.5`` tell what was gained, which is nothing measured; the new best score behind it is."""
+    min_delta = 0.0``, ``improved from 0.5`` tell what was gained, which is nothing measured; a curve of best scores can only get better."""
     better = _BETTER.match(body)
     for i, f in enumerate(line.fields):
         if f.role == "metric" and _GAINED.search(f.tag):
             line.fields[i] = f._replace(role="skip")
         if better is not None and f.tag == "New best score":
-            line.fields[i] = f._replace(tag=f"{better['what']} improved to")
+            line.fields[i] = f._replace(tag=f"best {better['what']} so far")
         if f.role in ("epoch", "step") and (m := _BEST_WAS.search(body, 0, f.start - line.body)) is not None and not _NEW.search(m[0]):
             line.fields[i] = f._replace(role="skip")
 

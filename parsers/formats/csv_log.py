@@ -14,8 +14,9 @@ TensorBoard (``Wall time,Step,Value``: the tag is in the file's name), pandas an
 - Restarts append: a header in the middle of the file may name other columns; a row cut by a crash may be followed, on the same
   line, by the first row of the next launch, or by a hole of NUL bytes. Such lines are gaps, their neighbours are not.
 - What follows a header goes by Arrow as long as nothing is odd, else row by row.
-- Rows of another width are believed when two in a row have that width. A last line without its line end is believed
-  when its last cell is no shorter than those above it, for the cut may have gone through a number.
+- Rows of another width are believed when two in a row have that width, but not below a header that Keras sorts: a further column
+  stands anywhere among its own. A last line without its line end is believed when its last cell is no shorter than those above it,
+  for the cut may have gone through a number.
 - W&B exports name columns "run - metric"; where all are of one run, the run's name is dropped. ``__MIN`` and
   ``__MAX`` (the envelope of the points that the page has drawn) stay metrics of their own.
 - A table without steps that looks like a data set or a list of results yields a Note and no rows.

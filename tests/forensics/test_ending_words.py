@@ -31,6 +31,8 @@ def written(folder: Path, rows: list[dict[str, float]]) -> Path:
         (Ending("signal", "SIGTERM received.", step=7, unit="epoch"), "Stopped after epoch 7 by a signal: SIGTERM received."),
         (Ending("finished", "early stop", step=7, planned=9, how="early", unit="epoch"),
          'The program stopped itself after epoch 7 of 9 planned: "early stop".'),
+        (Ending("finished", "early stop", how="early"), 'The program stopped itself: "early stop".'),
+        (Ending("signal", "SIGTERM received."), "Stopped by a signal: SIGTERM received."),
     ],
 )  # fmt: skip
 def test_an_epoch_is_not_called_a_step(ending: Ending, said: str) -> None:

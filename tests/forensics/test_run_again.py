@@ -12,19 +12,14 @@ RUN: dict[str, Any] = {"again": {"lasting": False, "saved": False}, "last_health
 
 
 @pytest.mark.parametrize(
-    ("status", "kind", "why"),
+    ("verdict", "status", "kind", "told"),
     [
-        ("stopped", "scheduler", "why it ended is open"),
-        ("stopped", "interrupt", "stopped by hand: its owner knows why"),
-        ("unknown", "cut", "the log just stops: nothing says whether the run went on"),
+        ("inconclusive", "stopped", "scheduler", (None, "why it ended is open")),  # nothing is known that could be done first
+        ("inconclusive", "stopped", "interrupt", (None, "stopped by hand: its owner knows why")),
+        ("inconclusive", "unknown", "cut", (None, "the log just stops: nothing says whether the run went on")),
+        ("healthy", "finished", "finished", ("no: finished and healthy", "")),
+        ("unhealthy", "crashed", "exception", (None, "its cause is open")),
     ],
 )
-def test_without_a_cause_nothing_is_said(status: str, kind: str, why: str) -> None:
-    told = run_again.ranked_anew("inconclusive", RUN | {"status": status, "ending": {"kind": kind}}, ())
-    assert told["says"] is None or told["first"]
-    assert told["why"] in (why, "")
-
-
-def test_no_action_makes_no_sentence() -> None:
-    run = RUN | {"status": "stopped", "ending": {"kind": "scheduler"}}
-    assert run_again._says("inconclusive", run, (), "") == (None, "why it ended is open")
+def test_without_a_cause_or_an_action(verdict: str, status: str, kind: str, told: tuple[str | None, str]) -> None:
+    assert run_again._says(verdict, RUN | {"status": status, "ending": {"kind": kind}}, (), "") == told

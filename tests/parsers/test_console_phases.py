@@ -25,7 +25,7 @@ def tags(text: str) -> list[str]:
         ("Epoch 3 - Validation CHRF: CHRF-1 41.5, CHRF-2 33.25", ["validation CHRF-1", "validation CHRF-2"]),
         ("Epoch 3: Train Loss=0.5, Val Loss=0.6", ["Train Loss", "Val Loss"]),
         ("Epoch 3: G loss=0.5, D loss=0.6", ["G loss", "D loss"]),
-        ("Metric val/accuracy improved by 0.114 >= min_delta = 0.0. New best score: 0.862", ["val/accuracy improved to"]),
+        ("Metric val/accuracy improved by 0.114 >= min_delta = 0.0. New best score: 0.862", ["best val/accuracy so far"]),
         ("Epoch 3 accuracy (test): 0.4, accuracy (train): 0.5", ["accuracy (test)", "accuracy (train)"]),
         ("[3/25] loss 0.5  acc 62.9%   test: loss 0.6 acc 19.5%", ["loss", "acc", "test loss", "test acc"]),
         ("epoch 3 time 3.5 test: loss 0.6 acc 0.1", ["test time", "test loss", "test acc"]),
