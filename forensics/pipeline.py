@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 
@@ -14,6 +14,7 @@ from forensics.case import Case, Check, Evidence, Finding, Hypothesis
 from forensics.case_parts import axis_words, headline, last_lines, pictures, run_again, summary, timeline
 from forensics.case_parts.blind_spots import blind_spots
 from forensics.causes import weigh as weighing
+from forensics.causes.files import causes
 from forensics.checkpoints import run_saves
 from forensics.errors import CannotTell
 from forensics.findings import ALL, GRAVE
@@ -105,8 +106,9 @@ def examined(run: Run) -> tuple[tuple[Finding, ...], tuple[Check, ...], dict[str
     """Symptoms in step order, what became of each check, signs: kept, for a run that is chosen among several is judged first."""
     found, checks = detect(run)
     signs, errors = look(Symptoms(run, tuple(found)))
-    more, looked = _symptoms_of(run, signs)
-    findings = sorted([*_settings_in_context(found, signs), *more], key=_in_order)
+    told = _settings_in_context(found, signs)
+    more, looked = _symptoms_of(run, signs, {f.id for f in told if f.severity in GRAVE})
+    findings = sorted([*told, *more], key=_in_order)
     broken = [Check(name, "error", error) for name, error in errors.items()]
     return tuple(findings), (*checks, *looked, *broken), signs
 
@@ -156,8 +158,9 @@ def _in_order(f: Finding) -> tuple[bool, int, str]:
     return f.first_step is None, f.first_step or 0, f.kind
 
 
-def _symptoms_of(run: Run, signs: dict[str, Sign]) -> tuple[list[Finding], list[Check]]:
-    """The signs that are symptoms of their own as findings and checks, where no detector's finding says the same."""
+def _symptoms_of(run: Run, signs: dict[str, Sign], grave: Container[str]) -> tuple[list[Finding], list[Check]]:
+    """The signs that are symptoms of their own as findings and checks, where no detector's finding says the same; and the settings that
+    a cause warns of, beside what the curve shows of it, where no `grave` finding does."""
     found, checks = [], []
     for name, at in effects().items():
         sign, said = signs[name], signs[name].text.rstrip(".")
@@ -171,6 +174,12 @@ def _symptoms_of(run: Run, signs: dict[str, Sign]) -> tuple[list[Finding], list[
                 found.append(Finding(f"{name}-{first}", name, said, first, last, "warning", shown))
         else:
             checks.append(Check(name, "clear"))
+    there = {name for name, sign in signs.items() if sign.state == SEEN}
+    for name, *beside in sorted({e.signs for c in causes().values() for e in c.warns if e.among(there)}):
+        said = "; ".join(signs[n].text.rstrip(".") for n in (name, *beside))
+        if all(f.kind != name for f in found) and not any(f.id in grave for f in signs[name].findings):
+            checks.append(Check(name, "fired", "1 found", rule=looks()[name].__doc__ or ""))
+            found.append(Finding(name, name, said, None, None, "warning", _shown(run, "", signs[name])))
     return found, checks
 
 

@@ -32,7 +32,8 @@ class Cause:
 
     `explains`: the effects that the cause is there to explain; without one of them the cause is not weighed. In a file an effect is a
     sign, or several joined by " + ", and may end in " unless " with signs joined in the same way. `for_` and `against`: the signs it
-    is weighed by. `settle` and `interventions` may name numbers of signs in braces; a sentence whose numbers were not measured is
+    is weighed by. `warns`: effects, too, that are a warning though no detector finds one: what a setting says first, then what the curve shows beside it.
+    `settle` and `interventions` may name numbers of signs in braces; a sentence whose numbers were not measured is
     left out.
     """
 
@@ -43,6 +44,7 @@ class Cause:
     settle: tuple[str, ...] = ()
     interventions: tuple[str, ...] = ()
     explains: tuple[Effect, ...] = ()
+    warns: tuple[Effect, ...] = ()
     for_: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
     beside: dict[str, float] = field(default_factory=dict)  # decibans of signs that need a baseline run
@@ -77,7 +79,8 @@ def causes() -> dict[str, Cause]:
 def _cause(id: str, said: dict[str, Any]) -> Cause:
     lists: dict[str, Any] = {key: tuple(value) for key, value in said.items() if isinstance(value, list)}
     lists["for_"] = lists.pop("for", ())
-    lists["explains"] = tuple(_effect(told) for told in lists.get("explains", ()))
+    lists["warns"] = tuple(_effect(told) for told in lists.get("warns", ()))
+    lists["explains"] = (*(_effect(told) for told in lists.get("explains", ())), *lists["warns"])
     if isinstance(said.get("settle"), str):
         lists["settle"] = (said["settle"],)
     expects = dict(pair.split(":") for pair in said.get("expects", "").split())

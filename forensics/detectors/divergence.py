@@ -247,4 +247,4 @@ def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding
     facts = Facts(start, level, s.logged(final), rise=top / first - 1, best_step=begin, first=level, above_first=len(high))
     band = [{"from": start, "to": last, "kind": "slow"}]
     shown = evidence.window(s, start, last, *band, title=f"{s.tag} {side} its first level", where=s.place(run, rows[a]))
-    yield evidence.on_rows(s, (rows[a], rows[b]), facts, title, "warning", shown)
+    yield evidence.on_rows(s, (rows[a], rows[b]), facts, title, "info" if s.rises else "warning", shown)

@@ -7,7 +7,7 @@ How it decides
     A step of the rate by more than half, and by 2 % of its peak, within one logging interval is a jump; the first values of a warmup, its even stairs or
     those from epoch to epoch, the even way up of a cycle, the drops of a step schedule, values that were all taken before one period earlier, and jumps that
     come again at regular distances, or back to the peak and down the same way (warm restarts) are schedule: two jumps from low to the same height suffice
-    where the distances agree as well as the logged steps can tell. A jump at the beginning of a new attempt (or of one that only a silence tells, or a rate
+    where the distances agree as well as the logged steps can tell, and one to no higher than before where config names a cycle. A jump at the beginning of a new attempt (or of one that only a silence tells, or a rate
     that is cut off on its way down and begins again with its first values, a warmup among them or a line that tells of a loaded checkpoint beside them) is a
     schedule that was reset; inside an attempt the rate left its own path. It also tells the shape (constant, warmup, decay), the peak, and how many steps the
     warmup took.
@@ -29,6 +29,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.run import settings
+from forensics.run.configured_rate import in_cycles
 from forensics.run.inputs import needed
 from forensics.run.plan import planned_steps
 from forensics.run.robust import median, walked_digit
@@ -66,6 +67,8 @@ def detect(run: Run) -> Iterator[Finding]:
     ups = [i for i in _jumps(s) if not _inside_warmup(s, i) and not _stairs(s, i) and not _ramp(s, i) and not _climbs_by_epoch(run, s, i)]
     inside = [i for i in ups if s.attempt[i] == s.attempt[i - 1]]
     planned = _restarts(s, inside)
+    if in_cycles(run):  # from low to a peak that was reached before; higher up a cycle does not go by itself
+        planned += [i for i in inside if s.value[i] <= (1 + HEIGHT) * np.max(s.value[:i])]
     resets = [i for i in ups if s.attempt[i] != s.attempt[i - 1]]
     for i in [*(i for i in inside if i not in planned), *resets, *_returns(s)]:
         yield _finding(run, s, i)

@@ -23,7 +23,7 @@ Folklore
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,11 +36,12 @@ from forensics.run import overflow_frames
 from forensics.run.endings import events
 from forensics.run.inputs import LOSSES, OBJECTIVE, RISING
 from forensics.run.robust import median
-from forensics.run.series import Ints, Series, by_rank, parts, series
+from forensics.run.series import Ints, Series, by_rank, names, parts, series
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 NEEDS = [f"{OBJECTIVE}|grad.norm"]
+FEW, LOOKED = 3, 400  # bound: values that are no single slip; of as many metrics, those of layers and experts are many
 CALM = 3.0  # the gradient norm before the event is calm below this many times its median; causes ask, no verdict hangs on it (docs/thresholds.md)
 
 
@@ -83,6 +84,13 @@ def detect(run: Run) -> Iterator[Finding]:
             yield _finding(run, *first, [s.rank for s, _ in sick])
     if not found:
         yield from _said(run)
+    for name in [n for n in names(run, FEW) if n.startswith("other/")][:LOOKED]:
+        for s in parts(run, name):
+            if (
+                len(bad := np.flatnonzero(np.isnan(s.value))) >= max(FEW, len(s) / 2)
+                and bad[-1] - bad[0] == len(bad) - 1 == len(s) - 1 - bad[0]
+            ):
+                yield replace(_finding(run, s, bad, [s.rank]), severity="info")
 
 
 def _computed(s: Series) -> Ints:

@@ -76,12 +76,21 @@ class Facts(BaseFacts):
 
 @dataclass(frozen=True)
 class StoodStill(BaseFacts):
-    """Levels of a loss that learned and then stood still, or stood first, in its units."""
+    """Levels of a loss that learned and then stood still, in its units."""
 
     since: int  # step
     level: float  # from there on
     last: float
     room: float  # what may be hidden in the noise, as a share of the level
+
+
+@dataclass(frozen=True)
+class LearnsLate(BaseFacts):
+    """Levels of a loss that stood at its beginning and fell then, in its units."""
+
+    until: int  # step
+    first: float
+    last: float
 
 
 @dataclass(frozen=True)
@@ -125,10 +134,10 @@ def _stood_still(run: Run) -> Iterator[Finding]:
         title = (
             f"The loss learns nothing until step {int(s.step[row])}: it is {first:.4g} there as at the beginning, and {last:.4g} at the end"
         )
-        yield _told(run, s, rows[rows <= row], StoodStill(int(s.step[rows[0]]), first, last, before), title)
+        yield _told(run, s, rows[rows <= row], LearnsLate(int(s.step[row]), first, last), title)
 
 
-def _told(run: Run, s: Series, rows: Ints, facts: StoodStill | NotRisen, title: str) -> Finding:
+def _told(run: Run, s: Series, rows: Ints, facts: StoodStill | LearnsLate | NotRisen, title: str) -> Finding:
     first, last = rows[[0, -1]]
     shown = evidence.window(s, int(s.step[first]), int(s.step[last]), title=s.tag, where=s.place(run, first), margin=0)
     return evidence.on_rows(s, (first, last), facts, title, "info", shown, key=s.tag if isinstance(facts, NotRisen) else None)

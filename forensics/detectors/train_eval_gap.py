@@ -14,7 +14,7 @@ How it decides
     held-out answers are right in the end as when the loss was lowest, and it is not half as high again, it is for information: only
     the certainty of wrong answers grew. So it is where it ends no higher than the training loss, and whatever the training loss does, where an evaluation ends 2 % worse than its best
     and the noise does not explain it (10 % with fewer than five): the best one tells which checkpoint to keep. Where none of held-out data was
-    logged this is said of a score that was taken half as often as the loss, or less.
+    logged this is said of a score that was taken half as often as the loss, or less. For information, too, where training ends with a quarter of all answers more right.
 
 Cannot tell
     With fewer than five evaluations, or where neither an evaluation loss nor a score of held-out data was logged.
@@ -37,10 +37,10 @@ from forensics.detectors.eval_noise import noise_of
 from forensics.errors import CannotTell
 from forensics.run import last_errors, loss_terms
 from forensics.run.climbs import climbs
-from forensics.run.evaluations import level_at
+from forensics.run.evaluations import level_at, shares
 from forensics.run.inputs import needed, surviving
 from forensics.run.robust import error_of_median, median, robust_sigma
-from forensics.run.scores import held_out, of_unnamed_data, scores
+from forensics.run.scores import held_out, of_unnamed_data, scores_hold
 from forensics.run.series import Series, series
 from forensics.spikes.medians import rolling_median
 from forensics.spikes.visible import MARGIN
@@ -54,6 +54,7 @@ UNDONE = 0.1  # of all that it had gained; measured: a healthy run loses 7 % of 
 AGAIN = 0.5  # unit: half of the best loss again
 POINT = 0.01  # unit: of a score; one hit in a hundred
 NOISES = 3.0  # statistical: of a difference of two evaluations, chance does it once in 370; not critical (docs/thresholds.md)
+BY_HEART = 0.25  # unit: a quarter of all answers, as in signs.hits_over_time
 BACK = 3  # bound: three values make the last level, and the lowest is not among them
 NOISY = 5  # statistical: second differences; the median of five is off by a factor of two once in ten times
 TENTHS = 10  # unit: tenths of a run
@@ -88,7 +89,41 @@ class PastBest(BaseFacts):
     final: float
 
 
+@dataclass(frozen=True)
+class AnswersApart(BaseFacts):
+    """Shares of right answers at the end, for information."""
+
+    training: float
+    held_out: float
+
+
 def detect(run: Run) -> Iterator[Finding]:
+    apart = _answers_apart(run)
+    try:
+        found = [*_of_losses(run)]
+    except CannotTell:
+        yield from apart
+        raise
+    yield from found or apart
+
+
+def _answers_apart(run: Run) -> list[Finding[AnswersApart]]:
+    """Training that ends with a quarter of all answers more right than the held-out data: learnt by heart, though the evaluation may still improve."""
+    train, held = series(run, "acc.train"), series(run, "acc.eval")
+    if train is None or held is None or not train.usable.any() or not held.usable.any():
+        return []
+    hits, right = (median(shares(s.value[s.usable])[-BACK:]) for s in (train, held))
+    if hits - right < BY_HEART:
+        return []
+    title = f"At the end {hits:.1%} of the answers are right in training and {right:.1%} of {held.tag}"
+    rows = np.flatnonzero(held.usable)[[0, -1]]
+    shown = evidence.window(
+        held, int(held.step[rows[0]]), int(held.step[rows[1]]), title=held.tag, margin=0, where=held.place(run, rows[1])
+    )
+    return [evidence.on_rows(held, (rows[0], rows[1]), AnswersApart(hits, right), title, "info", shown)]
+
+
+def _of_losses(run: Run) -> Iterator[Finding]:
     judged = of_unnamed_data(run) if (held := held_out(run)) is None else held
     past = _past_best(run, judged) if judged is not None else None
     try:
@@ -152,7 +187,7 @@ def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
     shown = [evidence.window(s, int(step[0]), last, *marks, title=s.tag, margin=0, where=s.place(run, 0)) for s in (logged, train)]
     # what was learnt by heart is known better than what was never seen
     below = held.name == "loss.eval" and train.name == "loss.train" and final <= at_end
-    sure = held.name.startswith("loss.") and facts.rise < AGAIN and _scores_hold(run, first)
+    sure = held.name.startswith("loss.") and facts.rise < AGAIN and scores_hold(run, first, 1 - PAST)
     severity = "info" if below or sure else "warning"
     return evidence.on_rows(logged, (keep[best], keep[-1]), facts, title, severity, *shown)
 
@@ -168,20 +203,6 @@ def _at_best(held: Series) -> str:
 
 def _as_logged(held: Series) -> Series:
     return replace(held, value=-held.value) if held.rises else held
-
-
-def _scores_hold(run: Run, since: int) -> bool:
-    """Whether the model answers as well at the end as at a step, by every score of held-out data that rises as it gets better: then only the certainty of
-    the wrong answers grew, as it does in networks that are well (Guo et al., arXiv 1706.04599, section 3)."""
-    hits = series(run, "acc.eval")
-    found = [hits] if hits is not None else []
-    found += [c.logged for c in scores(run) if c.rises and abs(c.value).max() <= 1]
-    return all(_holds(s, since) for s in found if s.usable.sum() >= LEAST_EVALS) and any(s.usable.sum() >= LEAST_EVALS for s in found)
-
-
-def _holds(s: Series, since: int) -> bool:
-    x, away = s.value[s.usable], np.abs(s.step[s.usable] - since)
-    return bool(median(x[-BACK:]) >= (1 - PAST) * median(x[np.argsort(away, kind="stable")[:BACK]]))
 
 
 def _pairs(run: Run) -> list[tuple[Series, Series]]:

@@ -25,6 +25,7 @@ from forensics.errors import CannotTell
 from forensics.run.plan import planned_steps
 from forensics.run.recipe import recipe
 from forensics.run.series import series
+from forensics.run.usual_rate import tuned
 from parsers.tables import Run
 
 NEEDS: list[str] = []
@@ -47,6 +48,8 @@ def detect(run: Run) -> Iterator[Finding]:
     r = recipe(run)
     if r.rate is None or r.warmup is None:
         raise CannotTell("neither log nor config says rate and warmup")
+    if tuned(run):
+        raise CannotTell("the model was trained before (config), and no usual rate is known for tuning it")
     if not r.attention:
         raise CannotTell("config does not say that the model has attention; others need no warmup")
     first = run.attempts[0]["steps"][0] if run.attempts else 0

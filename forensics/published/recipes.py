@@ -16,7 +16,7 @@ from typing import Any
 
 from forensics.batches import sizes
 from forensics.run import settings, usual_rate
-from forensics.run.recipe import LANGUAGE, recipe
+from forensics.run.recipe import LANGUAGE, models, recipe
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
@@ -82,7 +82,7 @@ def beside(run: Run) -> dict[str, Any] | None:
 
 def kind_of(run: Run) -> str | None:
     """The kind of model, by the name that config gives it, else by a framework that trains one kind only."""
-    for name in usual_rate.models(run):
+    for name in models(run):
         for kind, words in KINDS.items():
             if re.search(words, name.lower()):
                 return kind
@@ -110,7 +110,7 @@ def _count(value: Any) -> float | None:
 
 def _tuned(run: Run) -> bool:
     """Whether the model was trained before: config says so, or names it as a hub does (owner/model)."""
-    return usual_rate.tuned(run) or any("/" in name for name in usual_rate.models(run))
+    return usual_rate.tuned(run) or any("/" in name for name in models(run))
 
 
 def _near(published: float | None, size: float) -> bool:

@@ -22,6 +22,10 @@ BEGINS = lazy_re(
     re.I,
 )
 LASTS = lazy_re(r"^(?:num_|n_)?(?:iter\w{0,8}|steps?|updates?)$", re.I)
+# "stage2_start": 1000
+STAGE = lazy_re(
+    r"^(?:stage|phase|task|part|curriculum|switch|unfreeze|second)_?\w{0,12}?_?(?:start|begins?|from|at|step|iter|epoch)$", re.I
+)
 SAID = lazy_re(r"\b(?:from|at|after|since|until|by|on)\s+(?:the\s+)?(?:iter(?:ation)?s?|steps?|epochs?|update)\s*#?(\d{1,12})\b", re.I)
 # "1 until 1500, 30 after"
 STAGED = lazy_re(r"\buntil\s+(?:(?:iter(?:ation)?|step|epoch|update)\s*)?(\d{1,12})\b(?=.{0,60}(?:,|\bafter|\bthen)\s)", re.I)
@@ -59,6 +63,8 @@ def announced(run: Run) -> tuple[Announced, ...]:
             name, value = above[-1], {name: value}
         about = next((what for what, words in ABOUT.items() if words.search(name)), "other")
         steps = list(_steps(value, about != "other"))[:MOST] if isinstance(value, (list, dict, str)) else []
+        if type(value) is int and value > 0 and STAGE.match(name):
+            about, steps = "data", [value]
         for step in steps:
             said = about
             if isinstance(value, str) and about != "loss":

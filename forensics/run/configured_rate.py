@@ -7,9 +7,11 @@ import numpy as np
 from forensics.run import settings
 from forensics.run.plan import planned_steps
 from forensics.run.series import Floats, Ints
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 HORIZON = "lr_decay_iters lr_decay_steps decay_steps num_decay_steps t_max max_steps"
+_AGAIN = lazy_re(r"(?i)cycl|restart|sgdr|repeat|triang")
 FLAT, DOWN = ("const", "fixed", "flat"), ("linear", "cosine")
 CYCLES = (
     "restart",
@@ -43,3 +45,8 @@ def expected_rate(run: Run, kind: str, step: Ints, peak: float) -> Floats | None
     share = np.clip((step - warmup) / (horizon - warmup), 0.0, 1.0)
     down = 0.5 * (1 + np.cos(np.pi * share)) if "cosine" in kind else 1 - share
     return np.asarray(np.where(step < warmup, peak * (step + 1) / max(warmup, 1.0), least + (peak - least) * down))
+
+
+def in_cycles(run: Run) -> bool:
+    """Whether config names a schedule that begins again by itself."""
+    return any(_AGAIN.search(f"{s.key}={s.value}") for s in settings.every(run) if isinstance(s.value, str))

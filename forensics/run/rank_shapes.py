@@ -122,8 +122,9 @@ def _memory(rest: Floats) -> float:
 
 
 def _noise(d: Floats, j: int, row: int | None) -> float:
-    """Of one value of a rank's own part: the larger of the others' and its own before it moved."""
-    others = np.delete(d, j, axis=1) if d.shape[1] > 2 else d[:, j : j + 1][:row]
+    """Of one value of a rank's own part: the larger of the others' and its own before it moved; of two ranks also after it, for what both scatter by
+    grows, as a share, with a loss that comes near zero."""
+    others = np.delete(d, j, axis=1) if d.shape[1] > 2 else d[row or 0 :, j : j + 1]
     own = d[:row, j] if row else d[:, j]
     return max(robust_sigma(others.ravel()), robust_sigma(own))
 

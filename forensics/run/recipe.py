@@ -13,6 +13,7 @@ from forensics.run import rate_shape, settings
 from forensics.run.once import once
 from forensics.run.robust import median
 from forensics.run.series import series
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 LANGUAGE = (
@@ -31,6 +32,11 @@ LANGUAGE = (
 ADAM_ATTENTION, WIDTH, ADAM, SGD = 3e-3, 64.0, 1e-3, 1e-1
 HIGH = 3.0  # a rate of so many times the usual is too high by itself
 FAR = 3 * HIGH  # and of so many far too high: it alone explains what comes of it
+
+_MODEL = lazy_re(
+    r"(?i)(^|[./])(model|net|network|backbone)([./](name|type|arch|kind))?$|(^|[./])(model_type|model_name|arch|architecture)$"
+)
+_ATTENTION = lazy_re(r"(?i)gpt|bert|llama|former|vit|t5|attention|mistral|qwen|opt-|bloom|sft")
 
 
 @dataclass(frozen=True)
@@ -62,9 +68,15 @@ def recipe(run: Run) -> Recipe:
     optimizer = settings.setting(run, "optimizer")
     sgd = optimizer is not None and "sgd" in str(optimizer.value).lower()
     attention = run.framework in LANGUAGE or settings.setting(run, "heads") is not None or series(run, "attn.max_logit") is not None
+    attention = attention or any(_ATTENTION.search(told) for told in models(run))
     width = settings.number(run, "width")
     usual = sgd_rate(run) if sgd else of_width(width) if attention and width else ADAM
     return Recipe(shape.peak if shape else settings.number(run, "lr"), usual, _warmup(run, shape), attention, sgd, _clip(run))
+
+
+def models(run: Run) -> list[str]:
+    """What config calls the model."""
+    return [str(s.value) for s in settings.every(run) if _MODEL.search(s.key) and isinstance(s.value, str)]
 
 
 def sgd_rate(run: Run) -> float | None:

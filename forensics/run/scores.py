@@ -8,9 +8,12 @@ import numpy as np
 
 from forensics.run.class_hits import class_hits
 from forensics.run.once import once
+from forensics.run.robust import median
 from forensics.run.series import Floats, Ints, Series, names, parts, series
 from parsers import objectives
 from parsers.tables import Run
+
+ENOUGH, BACK = 5, 3  # bound: scores whose course is more than chance; three values make a median
 
 LEAST = 3  # bound: three values make a median that one odd value does not move
 LOOKED = 400  # bound: of as many tags; those of experts and layers are many
@@ -85,3 +88,18 @@ def curve(run: Run) -> tuple[Ints, Floats]:
     """Steps and values of the curve that the evaluation is judged by; empty where there is none."""
     s = held_out(run)
     return (s.step[s.usable], s.value[s.usable]) if s is not None else (np.zeros(0, np.int64), np.zeros(0))
+
+
+def scores_hold(run: Run, since: int, share: float) -> bool:
+    """Whether the model answers as well at the end as at a step, to a `share`, by every score of held-out data that rises as it gets better: then only
+    the certainty of the wrong answers grew, as it does in networks that are well (Guo et al., arXiv 1706.04599, section 3)."""
+    hits = series(run, "acc.eval")
+    found = [*([hits] if hits is not None else []), *(c.logged for c in scores(run) if c.rises and abs(c.value).max() <= 1)]
+    enough = [s for s in found if s.usable.sum() >= ENOUGH]
+    return bool(enough) and all(_level(s, int(s.step[-1])) >= share * _level(s, since) for s in enough)
+
+
+def _level(s: Series, at: int) -> float:
+    """The median of the three values nearest to a step."""
+    x, away = s.value[s.usable], np.abs(s.step[s.usable] - at)
+    return median(x[np.argsort(away, kind="stable")[:BACK]])

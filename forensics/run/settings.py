@@ -41,7 +41,7 @@ _NAMES = {
     "input_norm input_normalization normalize_data normalize_features feature_scaling scale_features scale_data scale_input",
     "dropout": "dropout dropout_rate dropout_prob dropout_p p_dropout drop_rate hidden_dropout_prob hidden_dropout resid_pdrop",
     "width": "d_model hidden_size n_embd model_dim embed_dim embedding_dim dim hidden_dim hidden",
-    "heads": "n_head n_heads num_heads num_attention_heads attention_heads",
+    "heads": "n_head n_heads num_heads num_attention_heads attention_heads heads nhead nheads encoder_attention_heads",
     "init_std": "init_std initializer_range init_method_std initializer_std init_scale kernel_init_std weight_init_std init_stddev std_init",
     "world_size": "world_size num_gpus n_gpu gpus devices num_processes",
     "dataset_size": "num_samples num_examples dataset_size train_dataset_size dataset_length dataset_len num_train_examples n_train "

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from forensics.run import settings
 from forensics.run.once import once
-from forensics.run.recipe import ADAM, SGD, of_width, recipe, sgd_rate
+from forensics.run.recipe import ADAM, SGD, models, of_width, recipe, sgd_rate
 from forensics.run.settings import Setting
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
@@ -27,10 +27,6 @@ NARROWEST, WIDEST = 16.0, 16384.0  # of models with attention: toys, and Llama 3
 _NAMED = lazy_re(r"(?i)(^|[./])(optim|optimizer)[./](name|type|class|kind|_target_)$")
 _ADAM_KEYS = lazy_re(r"(?i)(^|[./_])(adam_)?(beta_?2|betas|adam_eps(ilon)?)$")
 _OPTAX = "b2"  # how optax and Flax call it; a bias may have the name, but not such a value
-_MODEL = lazy_re(
-    r"(?i)(^|[./])(model|net|network|backbone)([./](name|type|arch|kind))?$|(^|[./])(model_type|model_name|arch|architecture)$"
-)
-_ATTENTION = lazy_re(r"(?i)gpt|bert|llama|former|vit|t5|attention|mistral|qwen|opt-|bloom|sft")
 _OTHER = lazy_re(
     r"(?i)mlp|mixer|cnn|conv|res_?net|vgg|gru|lstm|rnn|u-?net|efficientnet|densenet|mobilenet|vae|gan\b|linear|dqn|ppo|lenet|yolo"
 )
@@ -107,11 +103,6 @@ def named(run: Run) -> bool:
     return optimizer(run) is not None or bool(_optimizers(run) or settings.named(run, "estimator"))
 
 
-def models(run: Run) -> list[str]:
-    """What config calls the model."""
-    return [str(s.value) for s in settings.every(run) if _MODEL.search(s.key) and isinstance(s.value, str)]
-
-
 def tuned(run: Run) -> bool:
     """Whether config says that the model was trained before, or trains adapters of one."""
     return tuned_by_adapters(run) or any(is_set(s) for s in settings.every(run) if _PRETRAINED.search(s.key))
@@ -121,10 +112,7 @@ def _attention(run: Run) -> bool | None:
     """Whether the model has attention; None where neither framework nor config tells."""
     if recipe(run).attention:
         return True
-    told = models(run)
-    if any(_ATTENTION.search(t) for t in told):
-        return True
-    return False if any(_OTHER.search(t) for t in told) else None
+    return False if any(_OTHER.search(t) for t in models(run)) else None
 
 
 @once

@@ -27,6 +27,7 @@ ERRORS = 3.0  # statistical: standard errors; the step is told, so that chance m
 ERRORS_UP = 2.0  # statistical: of the scatter of a smaller batch, which is to grow: chance does it once in 44
 CHANGED = 0.1  # unit: a tenth, below which nobody would call it another level
 LEAST = 10  # values on either side, as for a loss across a restart (forensics.detectors.resume_break)
+MEDIAN = 5  # bound: values whose median two odd ones do not move; a scatter needs more
 _RATE = lazy_re(
     r"(?i)(^|[._/])(lr|lr_max|lr0)($|[._/])|learning_?rate|(^|[._/])(min|max|base|peak|end|final)_lr|warm_?up|lr_?(scheduler|decay)"
 )
@@ -160,7 +161,7 @@ def _around(run: Run, step: int, shrunk: bool) -> Iterator[tuple[str, bool]]:
         if found is None:
             continue
         sides = (found.value[found.usable & (found.step < step)][-AROUND:], found.value[found.usable & (found.step >= step)][:AROUND])
-        if min(map(len, sides)) < LEAST:
+        if min(map(len, sides)) < (LEAST if name == "loss.train" else MEDIAN):
             continue
         if name == "loss.train" and min(x.min() for x in sides) > 0:  # noise shrinks with a loss that falls
             what, sides = "scatter of the loss, as a share of it,", (np.log(sides[0]), np.log(sides[1]))

@@ -21,7 +21,7 @@ from parsers.tables import Run
 CLIPS_NOTHING = 1e3  # a norm that no gradient of a run that still learns reaches (forensics.run.recipe)
 TINY_EPSILON = 1e-9  # a tenth of the 1e-8 of Adam's paper (arXiv 1412.6980), which is the smallest default of any framework
 LARGE_EPSILON = 1e-3  # the RMS of a language model's gradients is 1e-4 to 1e-2 (arXiv 2304.09871): the denominator is then epsilon
-SHORT = 0.95  # beta2 of GPT-3 (arXiv 2005.14165) and LLaMA (arXiv 2302.13971), the shortest memory of a published large recipe
+SHORT = 0.9  # beta2 of WGAN-GP (arXiv 1704.00028), the shortest memory of a published recipe; of large models 0.95 (arXiv 2005.14165)
 SHRINKS = 1e-3  # of the weights a step: they are forgotten as fast as Adam's own second moment forgets (1 - 0.999)
 # Decay of a weight of 0.02 (initial_weights.DEFAULT) is as large as the largest usual gradient, 0.01: where it is added to it, it outweighs it
 OUTWEIGHS = 0.5
@@ -51,7 +51,7 @@ def epsilon_large(s: Symptoms) -> Sign:
 
 
 def beta2_short(s: Symptoms) -> Sign:
-    """Adam's second moment remembers fewer steps than in published large recipes (beta2 below 0.95)."""
+    """Adam's second moment remembers fewer steps than in any published recipe (beta2 below 0.9)."""
     told = settings.setting(s.run, "beta2")
     value = settings.as_number(told.value) if told else None
     if told is None or value is None or not 0 <= value < 1:

@@ -39,7 +39,7 @@ _OF_INPUTS = lazy_re(
     rf"^(?!.*\b{_NOT_THEIRS}\b)"
     rf"(?=.*\b(?:{NAMED}|{LOOSE}|spectrograms?|mels?)\b).*\b(?:mean|std|stddev)$"
 )
-_AN_END = lazy_re(r"\b(?:batch|images?|pixels?|inputs?|features?)[ /](?:min|max)$")
+_AN_END = lazy_re(r"\b(?:x|batch|images?|pixels?|inputs?|features?)[ /](?:min|max)$")
 _CENTRE_OR_SPREAD, _SPREAD = lazy_re(r"\b(?:mean|std|stddev)\b"), lazy_re(r"\b(?:std|stddev)\b")
 NOT_LOGGED = "no mean, spread or largest value of the inputs was logged."
 

@@ -1,11 +1,15 @@
-"""What the latent variables of an autoencoder carry, as the program counts it."""
+"""What the latent variables of an autoencoder carry, as the program counts it, and what they are made to carry."""
 
 from __future__ import annotations
 
+import math
+
+from forensics.run import settings
 from forensics.run.metrics_in_words import LEAST, worded
 from forensics.run.robust import median
-from forensics.run.usable_values import nan_from
-from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+from forensics.run.usable_values import last_level, nan_from, usable
+from forensics.signs.other_objectives import KL_TERM
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
 SUBJECT = "other_objectives"  # another measure of what its KL term measures
 EFFECTS = {"latents_inactive": "latents"}  # a symptom of its own, for which there is no detector
@@ -40,3 +44,24 @@ def latents_inactive(s: Symptoms) -> Sign:
         gone = last <= none and x[-1] <= none
         return seen(text, where=where, first=int(step[0])) if gone else absent(text, where=where)
     return cannot_tell("neither the number of active latent units was logged nor that of the codes in use.")
+
+
+FREE = "free_bits free_nats kl_free_bits kl_floor"  # least nats of each latent unit (Kingma et al. 2016, arXiv 1606.04934, appendix C.8)
+UNITS = "latent_dim latent latents latent_size z_dim zdim nz n_latent n_latents num_latents"
+NEAR, TELLS = 0.1, 0.1  # relative: of the floor, within which single batches lie; of the loss: a floor below that holds up little
+
+
+def free_bits_hold_kl(s: Symptoms) -> Sign:
+    """The KL term ends on the floor that free bits give it, and that is a tenth of the loss or more: no training takes it away."""
+    free, units = (next(iter(settings.named(s.run, keys)), None) for keys in (FREE, UNITS))
+    floor = math.prod(n for t in (free, units) if t is not None and (n := settings.as_number(t.value)) is not None)
+    kl, loss = next(iter(worded(s.run, KL_TERM)), None), usable(s.run, "loss.train")[1]
+    if free is None or units is None or floor <= 0:
+        return cannot_tell("config names no free bits and latent units.")
+    if kl is None or kl.usable.sum() < LEAST or len(loss) < LEAST:
+        return cannot_tell("the KL term was not logged beside the loss.")
+    level, whole = last_level(kl.value[kl.usable]), last_level(loss)
+    text = f"The KL term ends at {level:.3g}, config gives {units.value} latent units {free.value} free bits each, and the loss ends at {whole:.4g}"
+    if floor < TELLS * abs(whole):
+        return does_not_arise(f"{text}: a small part of it.")
+    return (seen if abs(level - floor) <= NEAR * floor else absent)(f"{text}.", where=free.where)

@@ -84,6 +84,8 @@ def no_warmup(s: Symptoms) -> Sign:
         return cannot_tell(f"{NOT_LOGGED}, and config does not say {'how long it warms up' if r.warmup is None else 'how high it is'}.")
     if _warmed(s.run, r.warmup):
         return absent(f"{_warming(r.warmup)}.", where=_warmup_place(s.run))
+    if tuned(s.run):
+        return does_not_arise("the model was trained before (config), and no usual rate is known for tuning it.")
     if not r.attention:
         return cannot_tell("config does not say that the model has attention, and others need no warmup.")
     if (reach.first(s.run) or 0) > warmup.STEPS:

@@ -97,6 +97,15 @@ def loss_fell_little(s: Symptoms) -> Sign:
     return absent(f"The loss falls from {first:.4g} to {last:.4g}.")
 
 
+def loss_learns_late(s: Symptoms) -> Sign:
+    """The loss stands at its first level for a fifth of the run or longer, and falls only then."""
+    if found := s.of(plateau.LearnsLate):
+        return seen(f"{found[0].title}.", found, first=found[0].first_step, last=found[0].last_step)
+    if why := lacking(s.run, plateau.TENTHS * plateau.LEVEL) or begins_late(s.run):
+        return cannot_tell(why)
+    return absent("The loss does not stand at its beginning for a fifth of the run and fall then.")
+
+
 def loss_starts_above_chance(s: Symptoms) -> Sign:
     """The first loss lies far above what guessing costs (Karpathy: verify the loss at init)."""
     if found := s.of(initial_loss.Facts):

@@ -52,13 +52,8 @@ def one_class_gets_all(s: Symptoms) -> Sign:
             return seen(text, where=p.place(s.run, 0), first=_since(p), last=int(p.step[-1]))
     if (named := _one_named(s.run)) is not None:
         return named
-    share = probability(worded(s.run, _POSITIVES))
-    if share is not None and share.usable.sum() >= ALIKE:
-        x = _late(share)
-        text = f"{share.tag} is {x.min():.3g} to {x.max():.3g} from step {_since(share)} on."
-        if (x <= NONE).all() or (x >= 1 - NONE).all():
-            return seen(text, where=share.place(s.run, 0), first=_since(share), last=int(share.step[-1]))
-        return absent(text)
+    if (share := _share_of_positives(s.run, [*overlaps, *means])) is not None:
+        return share
     found = [p for p in worded(s.run, _FOUND) if p.usable.sum() >= ALIKE]
     held_out = [
         p for p in found if loss_names.EVAL.search(words(p.tag))
@@ -77,6 +72,20 @@ def one_class_gets_all(s: Symptoms) -> Sign:
     for of in [*groups, *overlaps]:
         return absent(f"No class of {len(of)} gets all samples, as {of[0].tag} says.")
     return cannot_tell("the hits of each class were not logged.")
+
+
+def _share_of_positives(run: Run, overlaps: list[list[Series]]) -> Sign | None:
+    """No answer is positive, or every one; a rare class may be all found with few positives, which its overlap tells."""
+    share = probability(worded(run, _POSITIVES))
+    if share is None or share.usable.sum() < ALIKE:
+        return None
+    x = _late(share)
+    text = f"{share.tag} is {x.min():.3g} to {x.max():.3g} from step {_since(share)} on"
+    if (found := next((p for of in overlaps for p in of if float(_late(p).min()) > NONE), None)) is not None:
+        return absent(f"{text}, and {found.tag} {_late(found).min():.3g} or more: what there is of it is found.")
+    if (x <= NONE).all() or (x >= 1 - NONE).all():
+        return seen(f"{text}.", where=share.place(run, 0), first=_since(share), last=int(share.step[-1]))
+    return absent(f"{text}.")
 
 
 def _one_named(run: Run) -> Sign | None:

@@ -88,7 +88,7 @@ def gan_trouble(s: Symptoms) -> Sign:
     if losses[0].value[losses[0].usable].min() < 0:
         return cannot_tell("the discriminator's loss is no likelihood: it goes below zero.")
     text, limit = f"The discriminator's loss ({losses[0].tag}) goes from {first:.3g} to {last:.3g}.", -2 * math.log(SURE)
-    return seen(text, first=stays_from(losses[0], limit)) if last < limit < first else absent(text)
+    return seen(text, first=stays_from(losses[0], limit)) if last < limit else absent(text)
 
 
 def _won_on_both(real: Series, fake: Series) -> Sign:

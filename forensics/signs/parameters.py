@@ -6,7 +6,7 @@ import numpy as np
 
 from forensics.detectors import frozen_weights, plateau
 from forensics.findings import GRAVE
-from forensics.run import settings, trained_before, weight_norms
+from forensics.run import settings, trained_before, usual_rate, weight_norms
 from forensics.run.evaluations import guessing, shares
 from forensics.run.parameter_counts import counts
 from forensics.run.robust import error_of_median, median, noise_by_steps
@@ -44,7 +44,11 @@ def few_parameters_train(s: Symptoms) -> Sign:
     if found.share is None:
         return cannot_tell("the log does not say how many parameters there are.")
     text = f"The log says that {found.training:,.0f} of {found.all:,.0f} parameters train ({found.share:.2g} of them)."
-    return seen(text, where=found.where) if found.share < FEW else absent(text, where=found.where)
+    if found.share >= FEW:
+        return absent(text, where=found.where)
+    if found.adapters or usual_rate.tuned(s.run):
+        return does_not_arise(f"{text[:-1]}, and the others were trained before.")
+    return seen(text, where=found.where)
 
 
 ON_PURPOSE = "config freezes parts of the model, whose weights are not meant to move."

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.run import settings
+from forensics.run.configured_rate import in_cycles
 from forensics.run.series import series
 from forensics.signs.learning_rate import NOT_LOGGED
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
-from parsers.lazy_regex import lazy_re
 
 SUBJECT = "rate_path"  # the other half of it
 EFFECTS = {"rate_repeats_after_restart": "lr"}  # a symptom of its own, for which there is no detector
 
 LEAST, DISTINCT = 5, 4  # bound: values that two runs through one schedule share to the last digit; of them, so many that differ
 SAME = 1e-6  # relative; unit: single precision, in which most logs write them
-_CYCLES = lazy_re(r"(?i)cycl|restart|sgdr|repeat|triang")
 
 
 def rate_repeats_after_restart(s: Symptoms) -> Sign:
@@ -26,7 +24,7 @@ def rate_repeats_after_restart(s: Symptoms) -> Sign:
         return does_not_arise("the run was not restarted.")
     if rate is None:
         return cannot_tell(f"{NOT_LOGGED}.")
-    if any(_CYCLES.search(f"{x.key}={x.value}") for x in settings.every(s.run) if isinstance(x.value, str)):
+    if in_cycles(s.run):
         return cannot_tell("config names a schedule that runs in cycles.")
     usable = np.flatnonzero(rate.usable)
     first = rate.value[usable[rate.attempt[usable] == rate.attempt[usable[0]]]] if len(usable) else np.zeros(0)

@@ -19,6 +19,7 @@ _CLOSED = lazy_re(r"\s*(?:$|[,|;\t]|\s{2,}|\(-?[\d.])")
 _NEXT = lazy_re(r" [A-Za-z][\w-]{0,15} -?\d[\d./]*+\s*(?:\||$)")  # another name and its value, to the end of the cell
 _SCORE = {("Score", "Score iteration"): "Score (loss)"}  # Deeplearning4j's ScoreIterationListener: what its training lowers
 # words that tell two values of one thing apart: "gnorm local 0.9 reduced 0.6", "grad_norm before 3.1 after 1.0"
+_RATE = lazy_re(r"(?i)(?:current |new )?learning[ _]rate(?: is| now| is now)?")
 _CONTRASTS = ({"local", "reduced", "global"}, {"before", "after"}, {"raw", "clipped"}, {"mean", "median", "min", "max", "std"})
 _FEW_WORDS = lazy_re(r"[A-Za-z]\w{0,15}(?: [A-Za-z]\w{0,15})?")
 
@@ -82,5 +83,7 @@ def set_apart(gap: str, key: str, *, first: bool) -> bool:
 
 
 def is_rate(key: str, m: re.Match[str]) -> bool:
-    """``eta 1.00e-04``: no time that is left (parsers/value_names.py)."""
-    return key.lower() == "eta" and ("e-" in m["num"].lower() or m["num"].startswith("0.0")) and not m["unit"]
+    """``eta 1.00e-04``: no time that is left (parsers/value_names.py); ``learning rate now 1e-4``."""
+    return _RATE.fullmatch(key) is not None or (
+        key.lower() == "eta" and ("e-" in m["num"].lower() or m["num"].startswith("0.0")) and not m["unit"]
+    )

@@ -22,7 +22,7 @@ _MODE = lazy_re(
 _SPLIT = rf"(?:train(?:ing)?|{_EVAL})"
 _STEMS = ("train", "val", "eval", "test", "dev", "hold", "held")  # what every split's name has: looked for before the pattern is
 _LABEL = lazy_re(
-    rf"(?i)(?<![\w./-])(?P<word>{_SPLIT})(?: [A-Za-z][A-Za-z_-]*){{0,2}} ?:(?=\s+[A-Za-z\"'\[{{])(?!\s+(?:nan|inf)\b)"
+    rf"(?i)(?<![\w./-])(?P<word>{_SPLIT})(?: [A-Za-z][A-Za-z_-]*){{0,2}}(?: \([^()]{{1,40}}\))? ?:(?=\s+[A-Za-z\"'\[{{])(?!\s+(?:nan|inf)\b)"
     rf"|[\[(](?P<boxed>{_SPLIT})[\])]|[|;]\s{{1,4}}(?P<cell>{_SPLIT})(?=\s+[A-Za-z][\w@/-]{{0,30}}\s+[-\d.])"  # "| dev xent 1.70 acc 0.58 |"
 )
 # "VAL loss=1.5 acc=0.4": a word that stands alone before several measurements; "val loss=0.3, lr=0.1" goes on with something else

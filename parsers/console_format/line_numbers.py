@@ -27,7 +27,7 @@ from parsers.console_format.line_keys import between_marks, is_rate, named, set_
 from parsers.console_format.line_labels import mode_of, put_groups, put_labels
 from parsers.console_format.line_places import put_places
 from parsers.console_format.line_prefix import MONTHS, SUFFIX, Field, Line, prefix, whole
-from parsers.console_format.line_units import SPEED, UNIT, closes_with_seconds, only_speed
+from parsers.console_format.line_units import OF_SPEED, SPEED, UNIT, closes_with_seconds, only_speed
 from parsers.console_format.line_vectors import put_vectors
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
@@ -230,9 +230,8 @@ class _Scan:
         if len(key) > 80 or len(key.split()) > 7 or not re.search("[A-Za-zθϑ∇]", key):
             return False
         named = re.fullmatch(r"[A-Za-z][\w/@.-]*", _OF_SET.sub("", key)) and (self.singles or set_apart(gap, key, first=i == 0))
-        return bool(
-            explicit or key.startswith(("|", "‖")) or VOCABULARY.search(key) or STRONG.search(key) or named or between_marks(m, gap)
-        )
+        known = VOCABULARY.search(key) or STRONG.search(key) or is_rate(key, m)
+        return bool(explicit or key.startswith(("|", "‖")) or known or named or between_marks(m, gap))
 
     def _metric(self, i: int, key: str, unit: str) -> None:
         line, (first, end) = self.line, self.tokens[i][0].span("num")
@@ -240,6 +239,8 @@ class _Scan:
         line.scaled = line.scaled or scaled
         if unit in _TIMES and role_of(key, "num", True):  # "Step: 34ms"
             key = f"{key} time ({unit})"
+        if OF_SPEED.fullmatch(key) and SPEED.fullmatch(unit):  # "Speed: 6.98 samples/sec"
+            key = f"{key} ({unit})"
         self._add("metric", key, (first, end + scaled))
         line.explicit += self.keys[i][2]
         line.context = line.context or self.keys[i][1]

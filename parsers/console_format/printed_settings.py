@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 
 from parsers.console_format.grammars import is_measured
-from parsers.console_format.worded_settings import OPTIMIZERS, in_words
+from parsers.console_format.worded_settings import OPTIMIZERS, in_words, of_inputs
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
@@ -133,6 +133,8 @@ def stated(text: str, *, started: bool = True) -> list[tuple[str, object]]:
         return []
     if (m := _PATIENCE.match(text)) is not None:
         return [("early_stopping_rounds", value_of(m[1]))]
+    if not started and of_inputs(text):  # "batch 0: x min 0.00 max 255.00": no step of the training
+        return header(text, False)
     if (m := _STATED.match(text)) is None:
         return _with_switches(text) or ([] if started else _placeless(listed(text)))
     rest = text[m.end() :]

@@ -1,7 +1,7 @@
 """Settings that a sentence names by words which nothing else goes by: ``adam lr=0.002``, ``Adam 1e-3``, ``AMP: float16, static loss scale 65536``.
 
 Each of them needs its own pair of words beside each other: an optimizer and its rate, the mixing of precisions and a type, a loss scale and what is done with it,
-the range of a batch, data and their classes.
+the inputs and their statistics, data and their classes.
 """
 
 from __future__ import annotations
@@ -22,9 +22,13 @@ _SCALE = lazy_re(
     r"(?i)(?<![\w./-])(?:static|fixed|constant) loss[ _]scal(?:e|ing)(?: of| at| is|) ?[:=]? ?(?P<scale>\d{1,12}(?:\.\d{1,6})?)(?![\w.]\w)"
 )
 _CLASSES = lazy_re(r"(?i)(?:\b(?:belonging to|with|among|into|over)|,) (?P<n>\d{2,5}|[2-9]) classes\b")
-_RANGE = lazy_re(
-    r"(?i)\b(?P<of>(?:[a-z]\w{0,20} ){0,2}(?:batch|images?|pixels?|inputs?|features?)) range\W{1,3}(?P<min>-?\d[\d.]{0,12}(?:e[-+]?\d\d?)?)(?:, ?| to | ?\.\. ?)(?P<max>-?\d[\d.]{0,12}(?:e[-+]?\d\d?)?)"
-)
+_OF = r"(?P<of>(?:[a-z]\w{0,20} ){0,2}(?:x|batch|images?|pixels?|inputs?|features?))"
+_NUMBER = r"-?\d[\d.]{0,12}(?:e[-+]?\d\d?)?"
+_RANGE = lazy_re(rf"(?i)\b{_OF} range\W{{1,3}}(?P<min>{_NUMBER})(?:, ?| to | ?\.\. ?)(?P<max>{_NUMBER})")
+# "x (32, 1, 14, 14) min 0.00 max 255.00 mean 56.36"
+_ONE = rf"(?:min|max|mean|std)[ =:]{{1,2}}{_NUMBER}"
+_STATISTICS = lazy_re(rf"(?i)\b{_OF}(?: ?[(\[][\d, x]{{1,40}}[)\]])?[ :,]{{1,2}}(?P<told>{_ONE}(?:[ ,;|]{{1,3}}{_ONE}){{1,3}})\b")
+_STATISTIC = lazy_re(rf"(?i)(?P<what>min|max|mean|std)[ =:]{{1,2}}(?P<value>{_NUMBER})")
 
 
 def in_words(text: str) -> list[tuple[str, object]]:
@@ -41,6 +45,16 @@ def in_words(text: str) -> list[tuple[str, object]]:
         found.append(("static_loss_scale", float(m["scale"])))
     if (m := _CLASSES.search(text)) is not None:
         found.append(("num_classes", int(m["n"])))
+    return [*found, *of_inputs(text)]
+
+
+def of_inputs(text: str) -> list[tuple[str, object]]:
+    """The range of the inputs, or their statistics, that a line tells."""
+    if len(text) > _MOST:
+        return []
+    found: list[tuple[str, object]] = []
     if (m := _RANGE.search(text)) is not None:
         found += [(f"{m['of']}.{end}", float(m[end].rstrip("."))) for end in ("min", "max")]
+    if (m := _STATISTICS.search(text)) is not None:
+        found += [(f"{m['of']}.{p['what'].lower()}", float(p["value"].rstrip("."))) for p in _STATISTIC.finditer(m["told"])]
     return found

@@ -58,7 +58,10 @@ _NOT_LOGS = lazy_re(
     r"|requirements|constraints|citation|debug(?:-internal|-core)?\.log)"
 )
 _HIGH = lazy_re(rb"[\x81-\xfe]+")
-_DOCUMENTS = {".md", ".rst"}  # notes, unless most of their lines are those of a training loop
+_DOCUMENTS = {
+    ".md",
+    ".rst",
+}  # notes, unless most of their lines are those of a training loop, a third are stamped, or a batch system wrote them
 _STAMP = lazy_re(
     r"[\[|\s]*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b"
     r"|[IWE]\d{4} )"
@@ -90,7 +93,7 @@ def claims(path: Path, head: bytes) -> bool:
     if not lines or _is_json(lines) or delimited.looks_like_table(lines) or bare_tables.is_measured(path, lines):
         return False
     if suffix in _DOCUMENTS:
-        return says_steps(lines) * 2 > len(lines[:LOOKED_AT])
+        return _is_stamped(lines) or "# LSBATCH: User input" in lines or says_steps(lines) * 2 > len(lines[:LOOKED_AT])
     if _LOG_SUFFIX.search(name) or _LOG_NAME.search(name):
         return True
     unnamed = suffix in {"", ".txt"} or suffix[1:].isdigit()  # a launcher numbers the logs of its workers
@@ -141,10 +144,13 @@ def _is_json(lines: list[str]) -> bool:
     return objects or first[0] in {"[", "{"} or re.match(r"\[\s*[\[{\"](?!\])", first[0]) is not None
 
 
+def _is_stamped(lines: list[str]) -> bool:
+    return sum(_STAMP.match(s) is not None for s in lines[:100]) * 3 >= len(lines[:100])
+
+
 def _reads_like_a_log(lines: list[str]) -> bool:
-    stamped = sum(_STAMP.match(s) is not None for s in lines[:100])
     source = sum(is_code(s, sure=True) for s in lines)
-    if stamped * 3 >= len(lines[:100]) or any("Traceback (most recent call last)" in s for s in lines) or source > 5:
+    if _is_stamped(lines) or any("Traceback (most recent call last)" in s for s in lines) or source > 5:
         return True
     return says_steps(lines) > 0 or (len(lines) > 3 and sum(_ASSIGNMENTS.fullmatch(s) is not None for s in lines) * 2 >= len(lines))
 

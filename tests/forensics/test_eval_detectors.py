@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from runs import case, make, only, read, write
 
-from forensics.detectors import dataset_loss, divergence, eval_jump, eval_noise, eval_shadow, train_eval_gap
+from forensics.detectors import dataset_loss, divergence, eval_jump, eval_noise, eval_shadow, nonfinite, train_eval_gap
 from forensics.errors import CannotTell
 
 
@@ -52,6 +52,37 @@ def test_one_dataset_becomes_worse_while_others_improve(tmp_path: Path) -> None:
     assert found.facts.tag == "eval/wiki/loss"
     assert (found.first_step, found.severity) == (300, "info")
     assert case(tmp_path / "r")["verdict"] != "inconclusive"
+
+
+def test_a_loss_that_is_zero_at_first_is_computed_later_on(tmp_path: Path) -> None:
+    more = {
+        "eval/wiki/loss": every(50, lambda i: 0.0 if i < 200 else 1.7 + i / 300),
+        "eval/code/loss": every(50, lambda i: 3 - i / 500),
+        "eval/web/loss": every(50, lambda i: 2.5 - i / 800),
+    }
+    assert not list(dataset_loss.detect(read(write(tmp_path / "r", 600, **more))))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("held", "told"), [(0.44, True), (0.9, False)])
+def test_training_that_is_right_far_more_often_is_told_though_the_evaluation_improves(held: float, told: bool, tmp_path: Path) -> None:
+    more = {
+        "train_acc": lambda i: 0.97 - 0.9 * math.exp(-i / 60),
+        "val_acc": every(50, lambda i: held - 0.3 * math.exp(-i / 200)),
+        "val_loss": every(50, lambda i: 2.5 + math.exp(-i / 200)),
+    }
+    found = list(train_eval_gap.detect(read(write(tmp_path / "r", 600, **more))))  # type: ignore[arg-type]
+    assert [(type(f.facts), f.severity) for f in found] == [(train_eval_gap.AnswersApart, "info")] * told
+
+
+def test_any_metric_that_is_nan_to_the_end_is_told(tmp_path: Path) -> None:
+    nan = float("nan")
+    more = {
+        "dice": every(50, lambda i: nan),
+        "late": every(50, lambda i: 0.5 if i < 500 else nan),
+        "once": every(50, lambda i: nan if i == 200 else 0.5),
+    }
+    found = list(nonfinite.detect(read(write(tmp_path / "r", 600, **more))))  # type: ignore[arg-type]
+    assert [(f.facts.metric, f.severity) for f in found] == [("other/dice", "info")]
 
 
 def test_all_datasets_worse_is_another_matter(tmp_path: Path) -> None:

@@ -8,11 +8,14 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from small_runs import analyzed, cosine, curve, kinds, lead
 
 import forensics
 from forensics import pipeline
+from forensics.detectors import lr_schedule
+from tests.forensics.curves import run_of
 
 
 def test_one_warm_restart_is_schedule_and_a_jump_above_the_peak_is_none(tmp_path: Path) -> None:
@@ -31,6 +34,15 @@ def test_restarts_that_are_logged_by_epoch_stand_exactly_where_the_cycles_end(tm
     for name, rates, told in (("a", cycles, False), ("b", higher, True)):
         rows = [{"step": i, "loss": x[i], **({"lr": rates[i // 10]} if i % 10 == 0 else {})} for i in range(210)]
         assert ("lr_schedule" in kinds(analyzed(tmp_path / name, rows))) == told
+
+
+def test_a_coarse_jump_of_a_schedule_that_config_calls_a_cycle() -> None:
+    """Fifteen values show neither the way up nor where the next cycle would end; one above the peak is no cycle."""
+    rate = np.array([1, 2, 1.8, 1.2, 0.6, 0.04, 1.9, 1.8, 1.6, 1.4, 1.1, 0.9, 0.6, 0.3, 0.0])
+    for config, higher, told in (("cosine_with_restarts", 1, False), ("cosine", 1, True), ("cosine_with_restarts", 4, True)):
+        x = 1e-3 * np.where(np.arange(15) >= 6, higher, 1) * rate
+        run = run_of({"loss.train": np.linspace(4, 1, 15), "lr": x}, interval=25, config={"lr_scheduler_type": config})
+        assert bool(list(lr_schedule.detect(run))) == told, config
 
 
 def test_cycles_whose_heights_shrink_by_one_factor(tmp_path: Path) -> None:

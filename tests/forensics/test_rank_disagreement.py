@@ -55,6 +55,15 @@ def test_batches_that_scatter_more_as_the_loss_falls_are_no_drift(tmp_path: Path
     assert not found(ranked(tmp_path / "r", 2, loss=lambda s, r, g: curve(s) * float(np.exp(0.003 * s * g.standard_normal()))))
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_two_ranks_of_which_the_loss_comes_near_zero(seed: int) -> None:
+    """What their batches differ by grows, as a share, with a loss that all but vanishes."""
+    g = np.random.default_rng(seed)
+    level = 3 * np.exp(-np.arange(60) / 12) + 0.004
+    share = np.where(np.arange(60) < 20, 0.02, 0.25)
+    assert rank_shapes.one_apart(level[:, None] * np.exp(share[:, None] * g.standard_normal((60, 2))), 0.05) is None
+
+
 def test_slow_noise_between_ranks_is_none_either() -> None:
     fired = 0
     for seed in range(40):

@@ -13,6 +13,7 @@ import pytest
 import forensics
 import parsers
 from parsers.formats import console
+from parsers.names import meaning
 from parsers.tables import HEAD_BYTES, SCHEMAS, Gap, Note, table_of
 
 SHARED = Path(__file__).parents[2].parent / "shared"
@@ -116,6 +117,9 @@ def _box(step: int) -> str:
 def test_notes_are_a_log_where_they_are_boxes_of_one(tmp_path: Path) -> None:
     boxes = "# lr 0.0005\n\n```\n" + "".join(map(_box, range(100, 3000, 100))) + "```\n"
     assert claims(tmp_path, "results lr 0.0005.md", boxes)
+    stamped = "# Output\n\n```\n" + "[2023-11-28 18:18:14,200] torch._dynamo: [WARNING] due to:\n" * 40 + "```\n"
+    assert claims(tmp_path, "job_0.md", stamped)
+    assert claims(tmp_path, "job_1.md", "# Output\nKeyboardInterrupt\n\n# LSBATCH: User input\n#!/bin/sh\n#BSUB -n 1\n")
     text = "We trained longer and it helped, as the table shows.\n" * 20 + _box(100)  # a report that quotes one box
     assert not claims(tmp_path, "README.md", text)
     summary = "| method | steps | reward | loss |\n|---|---|---|---|\n" + "".join(
@@ -219,6 +223,21 @@ def test_lines_without_step_take_the_one_before_but_summaries_none(tmp_path: Pat
     assert series(tables, "validation perplexity") == [(200, 8.0)]
     assert series(tables, "final val_loss") == [(None, 1.25)]
     assert series(tables, "best accuracy") == [(None, 0.75)]
+
+
+def test_a_speed_is_what_its_unit_counts_and_a_rate_may_be_told_in_words(tmp_path: Path) -> None:
+    speeds = "".join(f"[Epoch {e}][Batch 50], Speed: {e}.686 samples/sec, CrossEntropy=1.7{e}e-02\n" for e in (1, 2, 3))
+    assert [value for _, value in series(log(tmp_path, speeds)[0], "Speed (samples/sec)")] == [1.686, 2.686, 3.686]
+    rates = "".join(f"Epoch {e}/3\nlearning rate now {e}.5e-05\n44/44 - 6s - 133ms/step - loss: {e}.9\n" for e in (1, 2, 3))
+    assert [value for _, value in series(log(tmp_path, rates)[0], "learning rate now")] == [1.5e-5, 2.5e-5, 3.5e-5]
+    assert meaning("Speed (samples/sec)").name == "tput.samples" and meaning("learning rate now").name == "lr"
+
+
+@pytest.mark.parametrize("remark", ["", " (15 other patients)", " (held out)"])
+def test_a_remark_behind_the_name_of_a_split(remark: str, tmp_path: Path) -> None:
+    tables, _, _ = log(tmp_path, f"step 100 loss 2.0\nfinal test{remark}: loss 2.1693 acc 0.7333\n")
+    assert series(tables, "loss") == [(100, 2.0)]
+    assert series(tables, "test loss") == [(None, 2.1693)] and series(tables, "test acc") == [(None, 0.7333)]
 
 
 def test_settings_before_the_first_step_are_no_metrics(tmp_path: Path) -> None:

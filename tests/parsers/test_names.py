@@ -317,6 +317,12 @@ def test_time_is_a_step_time_only_beside_a_data_time() -> None:
     assert name("time", "loss", "step") == "time.total"
 
 
+@pytest.mark.parametrize("tag", ["d/real_acc", "d/fake_acc", "disc_acc", "critic/accuracy", "acc_real"])
+def test_how_often_a_discriminator_is_right_is_no_accuracy_of_the_task(tag: str) -> None:
+    assert meaning(tag).name == f"other/{tag}"
+    assert meaning("train/acc").name == "acc.train"
+
+
 def test_top5_and_averages_do_not_mix_with_top1() -> None:
     meters = ["Time", "Time (avg)", "Loss", "Loss (avg)", "Acc@1", "Acc@1 (avg)", "Acc@5"]
     wanted = ["time.step", "other/Time (avg)", "loss.train", "loss.aux", "acc.train"]

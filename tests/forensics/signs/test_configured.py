@@ -20,7 +20,7 @@ CASES = [
     ("clipping_on", {"grad_clip": "0.5"}, {"grad_clip": -1}, {"lr": 1}),
     ("epsilon_tiny", {"adam_eps": 1e-16}, {"eps": 1e-8}, {"norm.eps": 1e-12}),
     ("epsilon_large", {"eps": 0.1, "optimizer": "adam"}, {"eps": 1e-8}, {"eps": 0.1, "optimizer": "sgd"}),
-    ("beta2_short", {"adam_beta2": 0.9}, {"beta2": 0.95}, {"beta2": 1.5}),
+    ("beta2_short", {"adam_beta2": 0.8}, {"beta2": 0.9}, {"beta2": 1.5}),
     ("beta2_short", {"betas": [0.9, 0.3]}, {"optimizer.betas": "(0.9, 0.999)"}, {"betas": "default"}),
     ("half_precision", {"fp16": True}, {"precision": "bf16"}, {}),
     ("half_precision", {"use_fp16": True}, {"use_bf16": True}, {"use_fp16": False}),

@@ -53,6 +53,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (W.loss_redefined_as_announced, "absent", {"loss.train": WORSE}, {"config": {"ic_weight": "1 until 300, 30 after"}}),
     (W.loss_redefined_as_announced, "cannot tell", {"loss.train": WORSE}, {"config": {"weight_decay": "0.1 until 200, 0 after"}}),
     (W.loss_redefined_as_announced, "cannot tell", {"loss.train": WORSE}, {}),
+    (W.changes_as_configured, "seen", {"loss.train": WORSE}, {"config": {"stage2_start": 200}}),
+    (W.changes_as_configured, "cannot tell", {"loss.train": WORSE}, {"config": {"eval_start": 200}}),
     (W.rate_as_configured, "cannot tell", {"loss.train": FALLS}, {"config": PLAN}),
 ]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from forensics.signs.hits_over_time import hits_never_rise
+from forensics.signs.hits_over_time import hits_never_rise, training_right_less_often
 from forensics.signs.sign import Symptoms
 from tests.forensics.curves import run_of
 
@@ -65,3 +65,20 @@ def test_answers_that_never_get_better(metrics: Mapping[str, Any], config: Mappi
 def test_odd_runs_raise_nothing(x: Any) -> None:
     run = run_of(dict.fromkeys(["acc.train", "acc.eval", "loss.train", "loss.eval", "epoch"], x))
     assert hits_never_rise(Symptoms(run, ())).state in ("absent", "cannot tell")
+
+
+@pytest.mark.parametrize(
+    ("hits", "held", "config", "state"),
+    [
+        (RISES * 0.9, RISES + 50, {}, "seen"),
+        (RISES * 0.9, RISES + 50, {"mixup_alpha": 0.2}, "cannot tell"),
+        (RISES * 0.9, RISES + 50, {"mixup_alpha": 0.0}, "seen"),
+        (RISES, RISES + 13, {}, "absent"),  # dropout, or a mean over the epoch
+        (RISES + 50, RISES, {}, "absent"),
+        (RISES, None, {}, "cannot tell"),
+    ],
+)
+def test_training_that_is_right_less_often_than_the_evaluation(hits: Any, held: Any, config: Mapping[str, Any], state: str) -> None:
+    metrics = STEPWISE | {"acc.train": hits} | ({} if held is None else {"acc.eval": held})
+    found = training_right_less_often(Symptoms(run_of(metrics, config=config), ()))
+    assert found.state == state, found.text

@@ -111,6 +111,8 @@ def test_warmup() -> None:
     assert of("warmup_present", {"lr": flat}).state == of("no_warmup", {"lr": warm}).state == ABSENT
     assert of("no_warmup", {"lr": flat}, config=GPT).text.endswith("needs none.")
     assert of("no_warmup", {"lr": flat}).state == CANNOT_TELL  # no attention that is known of
+    assert of("no_warmup", {"lr": flat}, config={"model": "bert-mini", "hidden_size": 64}).state == ABSENT
+    assert of("no_warmup", {"lr": flat}, config=GPT | {"model_name_or_path": "base"}).state == CANNOT_TELL  # what tunes has no usual rate
 
 
 def _bare() -> Finding[Any]:

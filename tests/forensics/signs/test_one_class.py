@@ -32,6 +32,8 @@ SETTLES = np.where(np.arange(N) < 5, MIXED, 0.0)
         ({"other/val_n_pred_rate": np.ones_like(ALL)}, "cannot tell"),
         ({"other/val_pred_pos_rate": NONE}, "seen"),
         ({"other/val_pred_pos_rate": MIXED}, "absent"),
+        ({"other/val_pred_fg_frac": np.full(N, 0.014), "other/val_dice": ALL - 0.1}, "absent"),  # a rare class, all found
+        ({"other/val_pred_fg_frac": np.full(N, 0.014)}, "seen"),
         ({"other/Pseudo dice/0": NONE, "other/Pseudo dice/1": SETTLES}, "seen"),
         ({"other/Pseudo dice/0": MIXED, "other/Pseudo dice/1": NONE}, "absent"),  # a class that is hard, or rare
         ({"other/val/iou_dent": NONE, "other/val/iou_scratch": NONE, "other/val/miou": MIXED}, "seen"),

@@ -133,6 +133,7 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (O.gan_trouble, "seen", {"other/p_real": 1 - FADES / 2, "other/p_fake": FADES / 2}, {}),
     (O.gan_trouble, "seen", {"other/loss_D": 1.4 * FADES}, {}),
     (O.gan_trouble, "seen", {"other/critic_loss": 1.4 * FADES}, {}),
+    (O.gan_trouble, "seen", {"other/loss/d": 6e-4 * FADES, "other/loss/g": ONE}, {}),  # won from the first logged value on
     (O.gan_trouble, "absent", {"other/D(x)": 0.7 * ONE, "other/D(G(z))": 0.3 * ONE}, {}),
     (O.gan_trouble, "seen", {"other/D_real": 0.9 * ONE, "other/D_fake": 0.002 * ONE}, {}),  # labels of real samples are smoothed
     (O.gan_trouble, "absent", {"other/D_real": 0.9 * ONE, "other/D_fake": 0.02 * ONE}, {}),

@@ -1,4 +1,4 @@
-"""Weights that shrink while the loss stands, and models that learn with small ones."""
+"""Weights that shrink while the loss stands, models that learn with small ones, and norms that leap."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from forensics.pipeline import judge
 from forensics.signs.sign import Symptoms
-from forensics.signs.weights_shrink import weights_shrink
+from forensics.signs.weights_over_time import weights_leap, weights_shrink
 from tests.forensics.curves import run_of
 
 N = 60
@@ -53,3 +53,36 @@ def test_what_never_held_the_weights_is_no_match_for_any_decay(loss: Any, accuse
     """Weights that no gradient holds shrink under an ordinary decay, too: that the loss stands from the first has another reason."""
     case = judge(run_of({"loss.train": loss, "param.norm": SHRINKS}, interval=50))
     assert any(h.id == "weight_decay_too_strong" for h in case.hypotheses) == accused
+
+
+LEAPS = GROWS + np.where(T >= 40, 30.0, 0.0)
+CALM = 1 + 0.1 * np.random.default_rng(6).standard_normal(N)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "attempts", "state"),
+    [
+        ({"param.norm": LEAPS, "loss.train": STANDS}, None, "seen"),
+        ({"param.norm_layer": LEAPS, "loss.train": STANDS, "grad.norm": CALM}, None, "seen"),
+        (
+            {"param.norm": LEAPS, "loss.train": STANDS, "grad.norm": np.where(T == 40, 5000.0, CALM)},
+            None,
+            "absent",
+        ),  # the gradient drove it
+        ({"param.norm": LEAPS, "loss.train": STANDS, "lr": np.where(T >= 39, 1.0, 1e-4)}, None, "absent"),  # or the rate
+        ({"param.norm": LEAPS, "loss.train": STANDS, "grad.norm": np.where(T == 40, 8.0, CALM)}, None, "seen"),  # not by that much
+        ({"param.norm": GROWS, "loss.train": STANDS}, None, "absent"),
+        ({"param.norm": GROWS + np.where(T >= 40, 0.1, 0.0), "loss.train": STANDS}, None, "absent"),  # small beside the norm
+        ({"param.norm": LEAPS[38:43], "loss.train": STANDS[38:43]}, None, "cannot tell"),
+        ({"loss.train": STANDS}, None, "cannot tell"),
+    ],
+)
+def test_a_norm_that_leaps(metrics: dict[str, Any], attempts: Any, state: str) -> None:
+    found = weights_leap(Symptoms(run_of(metrics, attempts=attempts), ()))
+    assert found.state == state, found.text
+
+
+def test_a_leap_speaks_for_the_hardware() -> None:
+    case = judge(run_of({"loss.train": STANDS, "param.norm": LEAPS, "grad.norm": CALM}))
+    assert case.verdict == "unhealthy" and any(f.kind == "weights_leap" and f.first_step == 40 for f in case.findings)
+    assert any(h.id == "silent_data_corruption" for h in case.hypotheses)

@@ -1,9 +1,10 @@
-"""Weights that shrink while they are trained, which a gradient does not make them: the decay does."""
+"""Norms of the weights over time: weights that shrink, which the decay does and no gradient, and those that leap, which no update does."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from forensics.detectors import restart
 from forensics.detectors.plateau import ROOM
 from forensics.run import settings, weight_norms
 from forensics.run.robust import median
@@ -14,13 +15,19 @@ from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_a
 from parsers.lazy_regex import lazy_re
 
 SUBJECT = "parameters"  # a part of it
-EFFECTS = {"weights_shrink": "param.norm"}  # a symptom of its own, for which there is no detector
+EFFECTS = {
+    "weights_shrink": "param.norm",
+    "weights_leap": "param.norm|param.norm_layer",
+}  # symptoms of their own, for which there is no detector
 
 # Of the first norm: weights move away from where they began, further the longer they train (arXiv 1705.08741, section 4), which lengthens them; a
 # decay of which rate x decay x steps is 0.4 leaves two thirds of what the gradient does not build again
 SHRUNK = 2 / 3
 LEARNT = 0.1  # unit: of the first loss; a model that has learnt its task may well do with smaller weights (grokking: arXiv 2201.02177)
 FOR_A_QUARTER = 5  # bound: values of the loss in a quarter of the run; a median that two odd ones do not move
+# measured: of 38 runs that log a norm the largest move is at most twice any before it, and 700 times where a bit of a weight was turned; unit: a
+# twentieth of the norm, for one that hardly moves leaps by its noise
+LEAPS, OF_NORM, BEFORE = 10.0, 0.05, 5
 _MEANT = lazy_re(r"(?i)(^|[./_])(prun\w*|spars\w*|l0|lasso)([./_]|$)")
 
 
@@ -45,6 +52,40 @@ def weights_shrink(s: Symptoms) -> Sign:
         return absent(f"{text}, and the model learns: the loss is {began:.4g} at first, {told}.")
     logged = [*parts(s.run, "param.norm"), *parts(s.run, "param.norm_layer")][0]
     return seen(f"{text} while the loss falls no further: {told}.", where=logged.place(s.run, 0), first=int(step[0]), last=int(step[-1]))
+
+
+def weights_leap(s: Symptoms) -> Sign:
+    """A norm of weights goes within one logged interval ten times as far as ever before, while neither the gradient nor the rate is ten times what it
+    was, and no restart lies between: no update did that (Dixit et al., Silent data corruptions at scale, arXiv 2102.11245)."""
+    logged = [n for name in ("param.norm", "param.norm_layer") for n in parts(s.run, name) if n.usable.sum() > BEFORE + 1]
+    if not logged:
+        return cannot_tell("the norm of the weights was not logged often enough.")
+    restarts = [f.first_step for f in s.of(restart.Facts) if f.first_step is not None]
+    for n in logged:
+        rows = np.flatnonzero(n.usable)
+        step, x = n.step[rows], n.value[rows]
+        moved = np.abs(np.diff(x))
+        farthest = np.maximum.accumulate(moved)[:-1]
+        leaps = [i for i in range(BEFORE, len(moved)) if moved[i] > max(LEAPS * farthest[i - 1], OF_NORM * abs(x[i]), 0)]
+        if not leaps or farthest[leaps[0] - 1] <= 0:
+            continue
+        before, after = int(step[leaps[0]]), int(step[leaps[0] + 1])
+        if any(before <= r <= after for r in restarts) or _driven(s, before, after, moved[leaps[0]] / farthest[leaps[0] - 1]):
+            continue
+        text = f"{n.tag} goes from {x[leaps[0]]:.4g} to {x[leaps[0] + 1]:.4g} between steps {before} and {after}"
+        told = f"{text}; never before did it go further than {farthest[leaps[0] - 1]:.2g} from one value to the next, and no gradient drove it."
+        return seen(told, where=n.place(s.run, int(rows[leaps[0] + 1])), first=after)
+    return absent(f"{logged[0].tag} does not leap, or the gradient, the rate or a restart leaps with it.", where=logged[0].place(s.run, 0))
+
+
+def _driven(s: Symptoms, before: int, after: int, times: float) -> bool:
+    """Whether the gradient or the rate of these steps is as many times what it was as the weights moved further than before, or one is not finite."""
+    for name in ("grad.norm", "lr"):
+        step, x = usable(s.run, name)
+        earlier, there = x[step < before], x[(step >= before) & (step <= after)]
+        if len(earlier) and len(there) and np.max(there) > max(np.max(earlier), 0) * times / 2:
+            return True
+    return False
 
 
 def _later(loss: Floats) -> tuple[float, float]:
