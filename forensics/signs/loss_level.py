@@ -6,11 +6,10 @@ import numpy as np
 
 from forensics.case import Finding
 from forensics.detectors import initial_loss, peak_rate, plateau, zero_loss
-from forensics.run import first_evaluations, plan
+from forensics.run import first_evaluations
 from forensics.run.evaluations import guessing
-from forensics.run.inputs import surviving
 from forensics.run.series import series
-from forensics.run.usable_values import begins_late, first_level, lacking, last_level, levels, metric, usable
+from forensics.run.usable_values import begins_late, first_level, lacking, last_level, levels, usable
 from forensics.signs import loss_beside_hits
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.lazy_regex import lazy_re
@@ -20,7 +19,6 @@ SUBJECT = "loss_shape"  # the other half of it
 
 EFFECTS = {"likelihood_below_zero": "loss.train"}  # a symptom of its own, for which there is no detector
 _DISCRETE = lazy_re(r"\b(ctc|ce|xent|bce|cross entropy|cross_entropy|logloss|log loss|softmax)\b")
-FIRST = 3  # until this step a loss is that of the initialization: Adam has moved a weight by three times the rate at most
 OF_INPUTS = 1e5  # bound: weights of std 1 multiply by the root of half the width; six plain layers of width 64 make 3e4 of 1
 # bound: what half precision (eps 1e-3) makes of a loss of ten that is added up to zero; three values make no slip of the log
 ROUNDED, BELOW = 0.01, 3
@@ -148,19 +146,6 @@ def likelihood_below_zero(s: Symptoms) -> Sign:
     if len(under) < BELOW:
         return absent(f"{text}.")
     return seen(f"{text}, the first at step {step[under[0]]}.", first=int(step[under[0]]), last=int(step[-1]))
-
-
-def first_loss_late(s: Symptoms) -> Sign:
-    """The first logged loss is not that of the first steps, so it may already show what the first updates did."""
-    loss = metric(s.run)
-    if loss is None or not len(rows := surviving(loss)):
-        return cannot_tell(lacking(s.run, 1))
-    first, value, where = int(loss.step[rows[0]]), float(loss.value[rows[0]]), loss.place(s.run, rows[0])
-    if plan.counts_epochs(s.run) or plan.unit(s.run) == "epoch":
-        return seen(f"The first logged loss ({value:.4g}) is that of a whole epoch.", where=where, first=first, last=first)
-    if first > FIRST:
-        return seen(f"The first logged loss ({value:.4g}) is that of step {first}.", where=where, first=first, last=first)
-    return absent(f"The log begins with the loss of step {first} ({value:.4g}).", where=where)
 
 
 def loss_zero_throughout(s: Symptoms) -> Sign:

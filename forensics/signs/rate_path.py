@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,6 @@ from forensics.run.usable_values import interval, lacking, usable
 from forensics.signs import policies, policy_rewards
 from forensics.signs.learning_rate import NOT_LOGGED
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
-from parsers.tables import Run
 
 SUBJECT = "learning_rate"  # the other half of it
 
@@ -47,7 +45,14 @@ def rate_jumped(s: Symptoms) -> Sign:
     jumps = _jumps(s)
     if jumps:
         return seen(f"{jumps[0].title}.", jumps[:3], first=jumps[0].first_step, last=jumps[-1].first_step)
-    return _path(s.run, absent)
+    rate = series(s.run, "lr")
+    x = rate.value[rate.usable] if rate is not None else np.zeros(0)
+    if rate is None or len(x) < FEW:
+        return cannot_tell(f"{NOT_LOGGED}." if rate is None else f"only {len(x)} finite values of the learning rate were logged.")
+    most = float(np.abs(np.diff(x)).max()) / max(float(x.max()), 1e-300)
+    ends = f"The learning rate begins at {x[0]:.3g}, peaks at {x.max():.3g} and ends at {x[-1]:.3g}"
+    text = f"{ends}; from one of its {len(x)} logged values to the next it moves by {most:.0%} of its peak at most."
+    return absent(text, where=rate.place(s.run, int(np.flatnonzero(rate.usable)[0])))
 
 
 def loss_follows_rate_jump(s: Symptoms) -> Sign:
@@ -104,13 +109,6 @@ def rate_reset_at_resume(s: Symptoms) -> Sign:
     return absent(text, where=rate.place(s.run, i))
 
 
-def rate_follows_its_schedule(s: Symptoms) -> Sign:
-    """The logged rate goes through the run without a jump, a reset or an end before its time."""
-    followed = _path(s.run, seen)
-    left = s.of(lr_schedule.Facts, schedule_length.Facts)
-    return absent(f"{left[0].title}.", left[:2]) if left and followed.state == SEEN else followed
-
-
 def schedule_ends_early(s: Symptoms) -> Sign:
     """The rate comes to the end of its decay before six tenths of the planned steps."""
     if ends := s.of(schedule_length.Facts):
@@ -153,31 +151,8 @@ def schedule_factor_configured(s: Symptoms) -> Sign:
     return absent(f"The schedule runs {factor:.3g} times too fast, and config sets {listed}.", found, where=known[0][1].where)
 
 
-def rate_constant(s: Symptoms) -> Sign:
-    """The logged rate is the same from the first value to the last."""
-    shape, rate = rate_shape.shape(s.run), series(s.run, "lr")
-    if shape is None or rate is None:
-        return cannot_tell(f"{NOT_LOGGED}.")
-    x, where = rate.value[rate.usable], rate.place(s.run, 0)
-    if shape.constant:
-        return seen(f"The learning rate is {shape.peak:.3g} in all {len(x)} logged values.", where=where)
-    return absent(f"The learning rate moves between {x.min():.3g} and {x.max():.3g}.", where=where)
-
-
 def _jumps(s: Symptoms) -> list[Finding[lr_schedule.Facts]]:
     return [f for f in s.of(lr_schedule.Facts) if not f.facts.at_resume]
-
-
-def _path(run: Run, state: Callable[..., Sign]) -> Sign:
-    """How far the rate moves from one logged value to the next at most, as SEEN or ABSENT; cannot tell by few values."""
-    rate = series(run, "lr")
-    x = rate.value[rate.usable] if rate is not None else np.zeros(0)
-    if rate is None or len(x) < FEW:
-        return cannot_tell(f"{NOT_LOGGED}." if rate is None else f"only {len(x)} finite values of the learning rate were logged.")
-    most = float(np.abs(np.diff(x)).max()) / max(float(x.max()), 1e-300)
-    ends = f"The learning rate begins at {x[0]:.3g}, peaks at {x.max():.3g} and ends at {x[-1]:.3g}"
-    text = f"{ends}; from one of its {len(x)} logged values to the next it moves by {most:.0%} of its peak at most."
-    return state(text, where=rate.place(run, int(np.flatnonzero(rate.usable)[0])))
 
 
 def _follows(begins: int | None, jump: Finding[lr_schedule.Facts], apart: int) -> bool:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from forensics.detectors import loss_spike
 from forensics.run.usable_values import begins_late, first_level, metric, usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
-from forensics.spikes.selected import Spike, grave, heights, highest, none, of_note, peaks_at_once
+from forensics.spikes.selected import grave, highest, none, of_note, peaks_at_once
 
 SUBJECT = "spike_shape"  # the other half of it
 
@@ -54,27 +52,6 @@ def level_left_at_once(s: Symptoms) -> Sign:
     if not long:
         return does_not_arise(f"no spike is longer than {max(f.facts.values for f in spikes)} logged values, too few for a level.")
     return absent(f"The loss leaves no high level at once: {long[0].title[0].lower()}{long[0].title[1:]}.", long[:2])
-
-
-def spikes_isolated_outliers(s: Symptoms) -> Sign:
-    """Every spike is a single logged value, and the level after it is that before: heavy tails of the batches."""
-    spikes = [f for f in s.of(loss_spike.Facts) if np.isfinite(f.facts.top)]
-    if not spikes:
-        return none(s)
-    if long := [f for f in spikes if f.facts.end is None or _high(s, f) > 1]:
-        f = max(long, key=lambda f: f.facts.values)
-        return absent(f"The spike at step {f.facts.peak} lasts for {f.facts.values} logged values.", [f])
-    moved = [f for f in spikes if (low := f.facts.residual_offset["low"]) is not None and low > 0]
-    if moved:
-        return absent(f"The level after the spike at step {moved[0].facts.peak} is higher than that before.", moved[:3])
-    many = f"Each of the {len(spikes)} spikes is" if len(spikes) > 1 else "The spike is"
-    text = f"{many} a single logged value, and the loss stands no higher after it than before."
-    return seen(text, spikes[:5], first=spikes[0].facts.start, last=spikes[-1].facts.peak)
-
-
-def _high(s: Symptoms, f: Spike) -> int:
-    """How many logged values of a spike stand above half its height."""
-    return int((heights(s, f, f.facts.end or f.facts.start) > 0.5 * f.facts.height).sum())
 
 
 def spike_at_last_steps(s: Symptoms) -> Sign:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.detectors import loss_spike
-from forensics.run.robust import median
 from forensics.run.series import Floats
 from forensics.run.usable_values import lacking
-from forensics.signs.sign import CANNOT_TELL, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from forensics.spikes.selected import AT_ONCE, LEAST, Spike, grave, heights, highest, none, of_note, peaks_at_once, with_turns
 
 AGAIN, OFTEN = 3, 5  # spikes: three are no pair by chance; more than five are a habit of the run
-LONG = 20  # values: after so many Adam's first moment (beta1 0.9) has forgotten all but 12 % of one gradient
 DOUBT = 1 - loss_spike.CLEAR_ODDS  # probability of no spike, and height over the highest value before in units of ln: the bounds
 FAR = loss_spike.HUGE / 2  # within which the detector itself calls no spike clear
 END = 2**62  # bound: no log is as long
@@ -138,19 +136,6 @@ def spike_within_scatter(s: Symptoms) -> Sign:
     return seen(text, [best], first=best.facts.start, last=best.facts.peak) if doubt > DOUBT and over < FAR else absent(text, [best])
 
 
-def spike_long(s: Symptoms) -> Sign:
-    """The highest spike lasts for more than twenty logged values before it is back."""
-    spikes = of_note(s)
-    if not spikes:
-        return none(s)
-    best = highest(spikes)
-    facts = best.facts
-    if facts.end is None:
-        return does_not_arise(f"the loss is not back after the spike at step {facts.peak}, so its length is open.")
-    text = f"The spike at step {facts.peak} lasts for {facts.values} logged value{'s' if facts.values != 1 else ''}."
-    return seen(text, [best], first=facts.start, last=facts.end) if facts.values > LONG else absent(text, [best])
-
-
 def stretch_stays_high(s: Symptoms) -> Sign:
     """The loss stands on a high level for a stretch that ends, instead of decaying from a peak (Bekman: a bad data pocket)."""
     best = _stretch(s)
@@ -165,23 +150,6 @@ def stretch_stays_high(s: Symptoms) -> Sign:
         f"The loss decays from its peak at step {best.facts.peak}: {share:.0%} of its {len(x)} high values stand above half the height.",
         [best],
     )
-
-
-def stretch_ends_at_once(s: Symptoms) -> Sign:
-    """A stretch of high loss comes down from one value to the next."""
-    best = _stretch(s)
-    if isinstance(best, Sign):
-        return (
-            best
-            if best.state == CANNOT_TELL
-            else does_not_arise(f"no spike lasts for {loss_spike.STRETCH} logged values, so no stretch comes down.")
-        )
-    x, end = _heights(s, best)
-    last = median(x[-3:]) / _top(x) if len(x) and _top(x) > 0 else 0.0
-    told = f"the last values before step {end} stand at {last:.0%} of the height of the stretch that begins at step {best.facts.start}"
-    if _ends_high(x):
-        return seen(f"The loss comes down at once: {told}.", [best], first=best.facts.start, last=end)
-    return absent(f"The loss comes down gradually: {told}.", [best])
 
 
 def _stretch(s: Symptoms) -> Spike | Sign:

@@ -91,6 +91,14 @@ def test_what_costs_seconds_and_a_neighbour_explains_is_no_warning(usual: float,
     assert found("time.step", seconds, interval=1) == [severity]
 
 
+def test_seconds_lost_are_counted_in_the_unit_of_the_log(tmp_path: Path) -> None:
+    took = np.where(np.arange(100) < 50, 20, 40) * np.random.default_rng(3).normal(1, 0.02, 100)
+    for key, severity in (("step_time_ms", "info"), ("step_time_s", "warning")):
+        rows = [{"step": i, "loss": 1 + 1 / (i + 1), key: took[i]} for i in range(100)]
+        (tmp_path / f"{key}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+        assert [f.severity for f in throughput.detect(forensics.read(str(tmp_path / f"{key}.jsonl")))] == [severity]
+
+
 @pytest.mark.parametrize(
     ("wait", "arithmetic", "told"),
     [

@@ -78,8 +78,6 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Floats, Mapping[str, Any]]] =
     (loss_level.loss_starts_beyond_any_weights, "seen", 1e6 * FALLS, {"config": {"vocab_size": 30}}),
     (loss_level.loss_starts_beyond_any_weights, "absent", 10 * FALLS, {"config": {"vocab_size": 30}}),
     (loss_level.loss_starts_beyond_any_weights, "cannot tell", FALLS, {"config": {"vocab_size": 33}}),
-    (loss_level.first_loss_late, "seen", FALLS, {"steps": list(range(50, 450))}),
-    (loss_level.first_loss_late, "absent", FALLS, {}),
     (loss_level.loss_zero_throughout, "seen", np.zeros(100), {}),
     (loss_level.loss_zero_throughout, "absent", ZERO, {}),
     (loss_level.loss_zero_from_step, "seen", ZERO, {}),

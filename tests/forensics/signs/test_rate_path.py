@@ -40,11 +40,9 @@ def of(name: str, lr: Any, more: Sequence[Finding] = (), *, attempts: list[int] 
     ("name", "lr", "state"),
     [
         ("rate_jumped", JUMP, SEEN), ("rate_jumped", COSINE, ABSENT), ("rate_jumped", None, CANNOT_TELL),
-        ("rate_follows_its_schedule", COSINE, SEEN), ("rate_follows_its_schedule", JUMP, ABSENT), ("rate_follows_its_schedule", None, CANNOT_TELL),
         ("rate_jumped", np.select([np.arange(N) < 80, np.arange(N) < 160], [8e-4, 1.5e-3], 2e-3), ABSENT),  # stairs up to the peak, which cuts the last
         ("rate_jumped", np.select([np.arange(N) < 80, np.arange(N) < 160], [8e-4, 1.5e-3], 3e-3), SEEN),
         ("rate_jumped", np.tile([3.07, 2.12, 1.17, 0.22, 1.13, 2.08, 3.03, 3.98], N // 8), ABSENT),  # cycles that begin below the top
-        ("rate_constant", FLAT, SEEN), ("rate_constant", COSINE, ABSENT), ("rate_constant", None, CANNOT_TELL),
     ],
 )  # fmt: skip
 def test_the_path(name: str, lr: Any, state: str) -> None:
