@@ -69,8 +69,7 @@ def detect(run: Run) -> Iterator[Finding]:
     planned = _restarts(s, inside)
     if in_cycles(run):  # from low to a peak that was reached before; higher up a cycle does not go by itself
         planned += [i for i in inside if s.value[i] <= (1 + HEIGHT) * np.max(s.value[:i])]
-    resets = [i for i in ups if s.attempt[i] != s.attempt[i - 1]]
-    for i in [*(i for i in inside if i not in planned), *resets, *_returns(s)]:
+    for i in [*(i for i in inside if i not in planned), *(i for i in ups if s.attempt[i] != s.attempt[i - 1]), *_returns(s)]:
         yield _finding(run, s, i)
 
 
@@ -223,8 +222,9 @@ def _cycle(s: Series, i: int) -> bool:
         return False
     n = min(i - top, len(s) - i)
     first, again = s.value[top : top + n], s.value[i : i + n]
+    same = n > 1 and np.ptp(first) > 0 and np.allclose(again, first, rtol=1e-6, atol=0)  # to the last digit
     moved = n >= 5 and float(np.ptp(first)) > 0.1 * float(first.max())
-    return moved and bool(np.median(np.abs(again - first)) <= 0.1 * float(np.ptp(first)))
+    return same or (moved and bool(np.median(np.abs(again - first)) <= 0.1 * float(np.ptp(first))))
 
 
 def _regular(steps: np.ndarray) -> bool:

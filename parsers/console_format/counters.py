@@ -151,3 +151,12 @@ def _stepped(where: Where, line: Line) -> Said:
         role = "epoch" if line.fields[i].role == "epoch" else "step"
         line.fields[i], line.counted = line.fields[i]._replace(role=role), True
     return where, line
+
+
+def numbered(line: Line, epoch: int | None) -> bool:
+    """Does a line begin with the number of the epoch above it, and measure several things behind it (``[  3] rec 61.1 kl 0.05`` below a bar)?"""
+    front = next((f for f in line.fields if f.role != "time"), None)
+    if epoch is None or front is None or front.role != "skip" or front.tag or sum(f.role == "metric" for f in line.fields) < 2:
+        return False
+    alone = not line.text[line.body : front.start].strip(" [#")
+    return alone and line.text[front.start : front.end] == str(epoch)

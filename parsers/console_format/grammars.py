@@ -54,8 +54,15 @@ def key_of(gap: str) -> tuple[str, str, bool, bool]:
     gap = gap[m.end() :] if ")" in gap and (m := _UNOPENED.match(gap)) is not None else gap
     g = gap.rstrip(" \t\"'[({~$<")
     explicit = g.endswith((":", "="))
-    if not explicit and gap[:1] == " " and g.endswith(_OF_NORM) and gap.endswith(" ") and (m := _NORM.fullmatch(g.strip())) is not None:
-        return m[0], "", False, False  # "lr 1e-3  |g| 3.4"
+    if (
+        not explicit
+        and gap[:1] == " "
+        and g.endswith(_OF_NORM)
+        and gap.endswith(" ")
+        and (m := _NORM.search(g))
+        and not g[: m.start()].strip(" |,;")
+    ):
+        return m[0], "", False, False  # "lr 1e-3  |g| 3.4", "lr 1e-3 | |g| 3.4"
     if not explicit:
         key = _CUT.split(g)[-1].strip(" .:=<>*#\"'").lstrip(") -\"'")
         words = [w for w in key.split() if w.lower() not in _STOP]

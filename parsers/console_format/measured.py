@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from parsers.console_format.blocks import Block
+from parsers.console_format.counters import numbered
 from parsers.console_format.dicts import NOTE, Dicts, Waiting, with_epoch
 from parsers.console_format.event_lines import Event, missing_loss
 from parsers.console_format.grammars import STRONG, epoch_beside, is_measured, only_place, sets_dict, sets_length, stands_alone, tells_epoch
@@ -195,6 +196,7 @@ class Measured(InHand):
         n, begins = where.line, next(f.start for f in line.fields if f.role == "metric")  # a word behind the first value is of another one
         summary = _SUMMARY.search(line.text, line.body, begins) is not None
         near, phase, above, told = self.near(n), self.headings.phase(n), self.headings.count(n), self.headings.tell(n, line)
+        told = told or (near and numbered(line, self.now.epoch))
         if not told and not stands_alone(line, near, where.time is not None, self.started or self.now.covers()):
             return False
         if above:

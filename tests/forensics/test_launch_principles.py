@@ -45,6 +45,13 @@ def test_a_coarse_jump_of_a_schedule_that_config_calls_a_cycle() -> None:
         assert bool(list(lr_schedule.detect(run))) == told, config
 
 
+@pytest.mark.parametrize(("again", "told"), [(1.0, False), (1.2, True)])
+def test_a_cycle_that_begins_again_to_the_last_digit_is_one_by_two_values(again: float, told: bool) -> None:
+    first = 1e-3 * np.array([1, 0.976, 0.905, 0.794, 0.655, 0.5, 0.345, 0.206, 0.0955, 0.0245])
+    run = run_of({"loss.train": np.linspace(4, 3, 12), "lr": np.r_[first, again * first[:2]]})
+    assert bool(list(lr_schedule.detect(run))) == told
+
+
 def test_cycles_whose_heights_shrink_by_one_factor(tmp_path: Path) -> None:
     """timm's cycle_decay; heights of no one factor are jumps."""
     x = curve(300)

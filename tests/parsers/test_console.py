@@ -233,6 +233,20 @@ def test_a_speed_is_what_its_unit_counts_and_a_rate_may_be_told_in_words(tmp_pat
     assert meaning("Speed (samples/sec)").name == "tput.samples" and meaning("learning rate now").name == "lr"
 
 
+def test_the_number_of_the_epoch_in_front_below_its_bar(tmp_path: Path) -> None:
+    line = "epoch {e}/8: 100%|██████| 24/24 [00:00<00:00, 416.73it/s]\n[{e:3d}] rec 61.{e} kl 0.04{e} val_rec 59.{e} gnorm 47.25\n"
+    tables, _, _ = log(tmp_path, "".join(line.format(e=e) for e in range(1, 9)))
+    assert [value for _, value in series(tables, "val_rec")] == [float(f"59.{e}") for e in range(1, 9)]
+    other = line.replace("[{e:3d}]", "[{n:3d}]")  # another number is none of the epoch
+    assert not series(log(tmp_path, "".join(other.format(e=e, n=90 - e) for e in range(1, 9)))[0], "val_rec")
+
+
+def test_norms_between_bars_and_letters_of_a_loop(tmp_path: Path) -> None:
+    tables, _, _ = log(tmp_path, "".join(f"it {i} | nll 5.{i} | lr 1.66e-04 | g 4.{i} | |w| 28.3{i}\n" for i in (1, 2, 3)))
+    assert series(tables, "|w|") == [(i, float(f"28.3{i}")) for i in (1, 2, 3)]
+    assert meaning("g", siblings=frozenset({"nll", "lr"})).name == "grad.norm" and meaning("g").name == "other/g"
+
+
 @pytest.mark.parametrize("remark", ["", " (15 other patients)", " (held out)"])
 def test_a_remark_behind_the_name_of_a_split(remark: str, tmp_path: Path) -> None:
     tables, _, _ = log(tmp_path, f"step 100 loss 2.0\nfinal test{remark}: loss 2.1693 acc 0.7333\n")
