@@ -55,8 +55,8 @@ def weights_shrink(s: Symptoms) -> Sign:
 
 
 def weights_leap(s: Symptoms) -> Sign:
-    """A norm of weights goes within one logged interval ten times as far as ever before, while neither the gradient nor the rate is ten times what it
-    was, and no restart lies between: no update did that (Dixit et al., Silent data corruptions at scale, arXiv 2102.11245)."""
+    """A norm of weights goes within one logged interval ten times as far as ever before, while neither the gradient nor the rate grew by half as much,
+    and no restart lies between: no update did that (Dixit et al., Silent data corruptions at scale, arXiv 2102.11245)."""
     logged = [n for name in ("param.norm", "param.norm_layer") for n in parts(s.run, name) if n.usable.sum() > BEFORE + 1]
     if not logged:
         return cannot_tell("the norm of the weights was not logged often enough.")
@@ -66,7 +66,7 @@ def weights_leap(s: Symptoms) -> Sign:
         step, x = n.step[rows], n.value[rows]
         moved = np.abs(np.diff(x))
         farthest = np.maximum.accumulate(moved)[:-1]
-        leaps = [i for i in range(BEFORE, len(moved)) if moved[i] > max(LEAPS * farthest[i - 1], OF_NORM * abs(x[i]), 0)]
+        leaps = [i for i in range(BEFORE, len(moved)) if moved[i] > max(LEAPS * farthest[i - 1], OF_NORM * abs(x[i]))]
         if not leaps or farthest[leaps[0] - 1] <= 0:
             continue
         before, after = int(step[leaps[0]]), int(step[leaps[0] + 1])
@@ -79,7 +79,7 @@ def weights_leap(s: Symptoms) -> Sign:
 
 
 def _driven(s: Symptoms, before: int, after: int, times: float) -> bool:
-    """Whether the gradient or the rate of these steps is as many times what it was as the weights moved further than before, or one is not finite."""
+    """Whether the gradient or the rate of these steps is half as many times what it ever was as the weights moved further than before."""
     for name in ("grad.norm", "lr"):
         step, x = usable(s.run, name)
         earlier, there = x[step < before], x[(step >= before) & (step <= after)]

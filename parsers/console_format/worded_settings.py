@@ -23,8 +23,8 @@ _SCALE = lazy_re(
 )
 _CLASSES = lazy_re(r"(?i)(?:\b(?:belonging to|with|among|into|over)|,) (?P<n>\d{2,5}|[2-9]) classes\b")
 _OF = r"(?P<of>(?:[a-z]\w{0,20} ){0,2}(?:x|batch|images?|pixels?|inputs?|features?))"
-_NUMBER = r"-?\d[\d.]{0,12}(?:e[-+]?\d\d?)?"
-_RANGE = lazy_re(rf"(?i)\b{_OF} range\W{{1,3}}(?P<min>{_NUMBER})(?:, ?| to | ?\.\. ?)(?P<max>{_NUMBER})")
+_NUMBER = r"-?\d{1,12}(?:\.\d{0,12})?(?:e[-+]?\d\d?)?"
+_RANGE = lazy_re(rf"(?i)\b{_OF} range[ :=(\[]{{1,3}}(?P<min>{_NUMBER})(?:, ?| to | ?\.\. ?)(?P<max>{_NUMBER})")
 # "x (32, 1, 14, 14) min 0.00 max 255.00 mean 56.36"
 _ONE = rf"(?:min|max|mean|std)[ =:]{{1,2}}{_NUMBER}"
 _STATISTICS = lazy_re(rf"(?i)\b{_OF}(?: ?[(\[][\d, x]{{1,40}}[)\]])?[ :,]{{1,2}}(?P<told>{_ONE}(?:[ ,;|]{{1,3}}{_ONE}){{1,3}})\b")
@@ -54,7 +54,7 @@ def of_inputs(text: str) -> list[tuple[str, object]]:
         return []
     found: list[tuple[str, object]] = []
     if (m := _RANGE.search(text)) is not None:
-        found += [(f"{m['of']}.{end}", float(m[end].rstrip("."))) for end in ("min", "max")]
+        found += [(f"{m['of']}.{end}", float(m[end])) for end in ("min", "max")]
     if (m := _STATISTICS.search(text)) is not None:
-        found += [(f"{m['of']}.{p['what'].lower()}", float(p["value"].rstrip("."))) for p in _STATISTIC.finditer(m["told"])]
+        found += [(f"{m['of']}.{p['what'].lower()}", float(p["value"])) for p in _STATISTIC.finditer(m["told"])]
     return found

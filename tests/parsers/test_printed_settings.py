@@ -32,6 +32,7 @@ def told(tmp_path: Path, head: str, training: str = TRAINING) -> dict[str, objec
         ("***** Running training *****\n  note = first, second", {"note": "first, second"}),
         ("--lr=0.004 --clip=5.0 --layers=6", {"lr": 0.004, "clip": 5.0, "layers": 6}),
         ("batch 0: x (32, 1, 14, 14) min 0.00 max 255.00 mean 56.36 | y [1, 6]", {"x.min": 0.0, "x.max": 255.0, "x.mean": 56.36}),
+        ("lm_head.py: inputs range -1e-3 to 2.5", {"inputs.min": -1e-3, "inputs.max": 2.5}),
         ("train (2880, 128, 1) x mean 1039.157 std 58.749 classes [688, 732]", {"x.mean": 1039.157, "x.std": 58.749}),
         ("# asr: sgd lr=0.05 clip=0.0 reduction=sum", {"optimizer": "sgd", "lr": 0.05, "clip": 0.0, "reduction": "sum"}),
         ("optim: adam lr=0.4 batch_size=16 max_epoch=14", {"optimizer": "adam", "lr": 0.4, "batch_size": 16, "max_epoch": 14}),
