@@ -161,7 +161,7 @@ def _same(old: str, new: str) -> bool:
     a, b = (float(v) if isinstance(v, bool) else settings.as_number(v) for v in (one, two))
     if all(isinstance(x, list) and all(isinstance(v, str) and v.isidentifier() for v in x) for x in (one, two)):
         return sorted(one) == sorted(two)
-    return one == two or (a is not None and a == b)
+    return str(one) == str(two) or (a is not None and a == b)  # one file keeps a list, another one its text
 
 
 def _short(value: str) -> str:

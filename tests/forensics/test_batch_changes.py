@@ -240,3 +240,17 @@ def test_a_policy_that_behaves_differently_after_a_change() -> None:
     changed = evidence.found(config_change.Facts(["gamma"], [["0.98", "0.5"]], 60, False), "gamma", (60, 60), "warning")
     found = behaves_differently_after_change(Symptoms(run, (changed, *resume_break.detect(run))))
     assert found.state == "seen", found.text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ('"[0.9, 0.999]"', "[0.9, 0.999]", True),  # a summary of TensorBoard keeps the text of the list that a file of settings keeps
+        ('"[0.9, 0.99]"', "[0.9, 0.999]", False),
+        ("1", "1.0", True),
+        ('["a", "b"]', '["b", "a"]', True),
+        ('"a"', '"b"', False),
+    ],
+)
+def test_values_that_two_files_write_otherwise_are_one(old: str, new: str, same: bool) -> None:
+    assert config_change._same(old, new) == same
