@@ -32,9 +32,8 @@ class Cause:
 
     `explains`: the effects that the cause is there to explain; without one of them the cause is not weighed. In a file an effect is a
     sign, or several joined by " + ", and may end in " unless " with signs joined in the same way. `for_` and `against`: the signs it
-    is weighed by. `warns`: effects, too, that are a warning though no detector finds one: what a setting says first, then what the curve shows beside it.
-    `settle` and `interventions` may name numbers of signs in braces; a sentence whose numbers were not measured is
-    left out.
+    is weighed by. `warns`: effects, too, that are a warning though no detector finds one: what a setting says first, then what the curve
+    shows beside it. `settle` and `interventions` may name numbers of signs in braces; a sentence whose numbers were not measured is left out.
     """
 
     id: str

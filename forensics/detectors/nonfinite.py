@@ -84,13 +84,15 @@ def detect(run: Run) -> Iterator[Finding]:
             yield _finding(run, *first, [s.rank for s, _ in sick])
     if not found:
         yield from _said(run)
-    for name in [n for n in names(run, FEW) if n.startswith("other/")][:LOOKED]:
-        for s in parts(run, name):
-            if (
-                len(bad := np.flatnonzero(np.isnan(s.value))) >= max(FEW, len(s) / 2)
-                and bad[-1] - bad[0] == len(bad) - 1 == len(s) - 1 - bad[0]
-            ):
-                yield replace(_finding(run, s, bad, [s.rank]), severity="info")
+    for s in (s for name in [n for n in names(run, FEW) if n.startswith("other/")][:LOOKED] for s in parts(run, name)):
+        if len(bad := _nan_to_the_end(s)) >= max(FEW, len(s) / 2):
+            yield replace(_finding(run, s, bad, [s.rank]), severity="info")
+
+
+def _nan_to_the_end(s: Series) -> Ints:
+    """The rows behind the last number; none where NaN stand before it, too."""
+    bad = np.flatnonzero(np.isnan(s.value))
+    return bad if len(bad) and bad[0] == len(s) - len(bad) else bad[:0]
 
 
 def _computed(s: Series) -> Ints:

@@ -29,6 +29,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.detectors import lr_schedule
 from forensics.errors import CannotTell
 from forensics.run import endings, settings
+from forensics.run.configured_rate import ENDLESS
 from forensics.run.inputs import needed, surviving
 from forensics.run.plan import planned_steps
 from forensics.run.series import Series
@@ -42,7 +43,6 @@ LOW = 0.01  # of the peak: what a cosine has left in its last 6 %; not critical 
 LEAST = 8  # bound: four logged rates on the way down and four that stand
 # bound: fewer strides are a step schedule, fewer equal rates a pause; unit: a decay takes half of the peak
 STRIDES, STANDS, HALF = 4, 4, 0.5
-CYCLES = ("restart", "cyclic", "cycle", "sgdr", "wsd", "inverse", "step", "plateau")
 DECAY_STEPS = "lr_decay_iters lr_decay_steps lr_decay_iterations decay_iters decay_steps cooldown_steps"  # Megatron, nanoGPT, NeMo, OLMo
 SMALLEST_EFFECT = f"a schedule that ends before {EARLY:.0%} of the plan, or of the steps done where no plan is known"
 
@@ -65,7 +65,7 @@ def detect(run: Run) -> Iterator[Finding]:
     known = planned_steps(run)
     plan = known or int(s.step[rows[-1]])
     kind = settings.setting(run, "schedule")
-    if kind is not None and any(c in str(kind.value).lower() for c in CYCLES):
+    if kind is not None and any(c in str(kind.value).lower() for c in ENDLESS):
         return
     if endings.events(run, "rate_cut"):
         raise CannotTell("the rate is cut where an evaluation stands still, so that its schedule has no length")

@@ -127,7 +127,7 @@ def _petty(s: Series, rows: Ints, speed: Floats, ratio: float) -> bool:
     if not np.isfinite(lasts):
         if not s.name.startswith(("tput.steps", "time.", "loss")):  # those of steps a second
             return False
-        lasts = float((np.diff(s.step[rows]) / speed[1:]).sum()) * {"us": 1e-6, "ms": 1e-3, "min": 60.0, "h": 3600.0}.get(s.unit, 1.0)
+        lasts = float((np.diff(s.step[rows]) / speed[1:]).sum()) * s.seconds
     return ratio >= SHARED and lasts * (1 - ratio) < PETTY
 
 

@@ -37,7 +37,7 @@ from forensics.detectors.eval_noise import noise_of
 from forensics.errors import CannotTell
 from forensics.run import last_errors, loss_terms
 from forensics.run.climbs import climbs
-from forensics.run.evaluations import level_at, shares
+from forensics.run.evaluations import MANY_ANSWERS, answers_at_end, level_at
 from forensics.run.inputs import needed, surviving
 from forensics.run.robust import error_of_median, median, robust_sigma
 from forensics.run.scores import held_out, of_unnamed_data, scores_hold
@@ -54,7 +54,6 @@ UNDONE = 0.1  # of all that it had gained; measured: a healthy run loses 7 % of 
 AGAIN = 0.5  # unit: half of the best loss again
 POINT = 0.01  # unit: of a score; one hit in a hundred
 NOISES = 3.0  # statistical: of a difference of two evaluations, chance does it once in 370; not critical (docs/thresholds.md)
-BY_HEART = 0.25  # unit: a quarter of all answers, as in signs.hits_over_time
 BACK = 3  # bound: three values make the last level, and the lowest is not among them
 NOISY = 5  # statistical: second differences; the median of five is off by a factor of two once in ten times
 TENTHS = 10  # unit: tenths of a run
@@ -109,18 +108,13 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def _answers_apart(run: Run) -> list[Finding[AnswersApart]]:
     """Training that ends with a quarter of all answers more right than the held-out data: learnt by heart, though the evaluation may still improve."""
-    train, held = series(run, "acc.train"), series(run, "acc.eval")
-    if train is None or held is None or not train.usable.any() or not held.usable.any():
+    held, ends = series(run, "acc.eval"), answers_at_end(run)
+    if held is None or ends is None or ends[0] - ends[1] < MANY_ANSWERS:
         return []
-    hits, right = (median(shares(s.value[s.usable])[-BACK:]) for s in (train, held))
-    if hits - right < BY_HEART:
-        return []
-    title = f"At the end {hits:.1%} of the answers are right in training and {right:.1%} of {held.tag}"
-    rows = np.flatnonzero(held.usable)[[0, -1]]
-    shown = evidence.window(
-        held, int(held.step[rows[0]]), int(held.step[rows[1]]), title=held.tag, margin=0, where=held.place(run, rows[1])
-    )
-    return [evidence.on_rows(held, (rows[0], rows[1]), AnswersApart(hits, right), title, "info", shown)]
+    title = f"At the end {ends[0]:.1%} of the answers are right in training and {ends[1]:.1%} of {held.tag}"
+    first, last = surviving(held)[[0, -1]]
+    shown = evidence.window(held, int(held.step[first]), int(held.step[last]), title=held.tag, margin=0, where=held.place(run, last))
+    return [evidence.on_rows(held, (first, last), AnswersApart(*ends), title, "info", shown)]
 
 
 def _of_losses(run: Run) -> Iterator[Finding]:

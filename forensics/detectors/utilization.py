@@ -128,7 +128,7 @@ def waits(run: Run) -> tuple[Series, Ints, Floats, Floats]:
     ok = np.isfinite(data) & np.isfinite(total) & (total > 0) & (data >= 0)
     if ok.sum() < LEAST:
         raise CannotTell("too few waiting times")
-    data, total = data[ok] * (1e-3 if s.unit == "ms" else 1.0), total[ok] * (1e-3 if whole.unit == "ms" else 1.0)
+    data, total = data[ok] * s.seconds, total[ok] * whole.seconds
     apart = median(data) > median(total)  # the time of a step was taken without that of its data
     return s, step[ok], data, data + total if apart else total
 

@@ -7,27 +7,13 @@ import numpy as np
 from forensics.run import settings
 from forensics.run.plan import planned_steps
 from forensics.run.series import Floats, Ints
-from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 HORIZON = "lr_decay_iters lr_decay_steps decay_steps num_decay_steps t_max max_steps"
-_AGAIN = lazy_re(r"(?i)cycl|restart|sgdr|repeat|triang")
 FLAT, DOWN = ("const", "fixed", "flat"), ("linear", "cosine")
-CYCLES = (
-    "restart",
-    "cyclic",
-    "cycle",
-    "sgdr",
-    "wsd",
-    "stable",
-    "inverse",
-    "step",
-    "plateau",
-    "polynomial",
-    "exp",
-    "trapezoid",
-    "warmup_decay",
-)
+AGAIN = ("cycl", "restart", "sgdr", "repeat", "triang")  # begins again by itself
+ENDLESS = (*AGAIN, "wsd", "inverse", "step", "plateau")  # these have no length after which they are over, either
+SHAPED = (*ENDLESS, "stable", "polynomial", "exp", "trapezoid", "warmup_decay")  # all whose rate is not computed here
 
 
 def expected_rate(run: Run, kind: str, step: Ints, peak: float) -> Floats | None:
@@ -49,4 +35,4 @@ def expected_rate(run: Run, kind: str, step: Ints, peak: float) -> Floats | None
 
 def in_cycles(run: Run) -> bool:
     """Whether config names a schedule that begins again by itself."""
-    return any(_AGAIN.search(f"{s.key}={s.value}") for s in settings.every(run) if isinstance(s.value, str))
+    return any(word in f"{s.key}={s.value}".lower() for s in settings.every(run) if isinstance(s.value, str) for word in AGAIN)

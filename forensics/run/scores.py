@@ -13,9 +13,8 @@ from forensics.run.series import Floats, Ints, Series, names, parts, series
 from parsers import objectives
 from parsers.tables import Run
 
-ENOUGH, BACK = 5, 3  # bound: scores whose course is more than chance; three values make a median
-
 LEAST = 3  # bound: three values make a median that one odd value does not move
+ENOUGH = 5  # statistical: values that show a course (forensics.detectors.train_eval_gap)
 LOOKED = 400  # bound: of as many tags; those of experts and layers are many
 ACCURACY_OR_R2 = "score"  # scikit-learn's word for both, of which only R2 can be negative
 
@@ -102,4 +101,4 @@ def scores_hold(run: Run, since: int, share: float) -> bool:
 def _level(s: Series, at: int) -> float:
     """The median of the three values nearest to a step."""
     x, away = s.value[s.usable], np.abs(s.step[s.usable] - at)
-    return median(x[np.argsort(away, kind="stable")[:BACK]])
+    return median(x[np.argsort(away, kind="stable")[:LEAST]])

@@ -51,6 +51,11 @@ class Series:
     summaries: tuple[tuple[int, float, int], ...] = ()  # (step, value, at) of means over the run, left out
     summed: added_up.Total | None = None  # how the log adds the values up, which are taken apart here
 
+    @property
+    def seconds(self) -> float:
+        """How many seconds the unit of a time is."""
+        return {"us": 1e-6, "ms": 1e-3, "min": 60.0, "h": 3600.0}.get(self.unit, 1.0)
+
     @cached_property
     def scale(self) -> str:
         """'log' for positive quantities that span decades or are multiplicative by nature, else 'linear'."""

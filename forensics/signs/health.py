@@ -10,7 +10,7 @@ from forensics.detectors import config_change, divergence, level_shift, loss_spi
 from forensics.run import evaluations as held
 from forensics.run import settings
 from forensics.run.announced import LOG_LINE, announced
-from forensics.run.configured_rate import CYCLES, DOWN, FLAT, expected_rate
+from forensics.run.configured_rate import DOWN, FLAT, SHAPED, expected_rate
 from forensics.run.how_it_ended import ending
 from forensics.run.inputs import surviving
 from forensics.run.robust import median, robust_sigma
@@ -105,7 +105,7 @@ def rate_as_configured(s: Symptoms) -> Sign:
         text = f"The rate reaches {peak:.3g}; config says {meant:.3g}"
         covered = step.max() < (settings.number(s.run, "warmup_steps") or 0)
         return cannot_tell(f"the log ends within the warmup: {text}.") if covered else absent(f"{text}.", where=kind.where)
-    if any(c in word for c in CYCLES) or not any(k in word for k in (*FLAT, *DOWN)):
+    if any(c in word for c in SHAPED) or not any(k in word for k in (*FLAT, *DOWN)):
         if jumps := s.of(lr_schedule.Facts):
             return absent(f"{jumps[0].title}, under a schedule that config calls {word}.", jumps, where=kind.where)
         return seen(f"The rate stays on its schedule ({word}) and at most at {peak:.3g}, as configured.", where=kind.where)

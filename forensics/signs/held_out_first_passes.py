@@ -13,6 +13,7 @@ from forensics.run.series import Series, parts, series
 from forensics.run.usable_values import beginning
 from forensics.run.usual_rate import tuned
 from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN, eval_at_chance_throughout, eval_never_better
+from forensics.signs.held_out_level import BY_HEART
 from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.lazy_regex import lazy_re
 from parsers.loss_names import is_likelihood
@@ -33,7 +34,6 @@ APART = 0.4
 BEHIND = 0.1  # of a pass; bound: so few samples come again by an evaluation that its first pass is told by
 ALIKE = 4  # statistical: evaluations; four equal ones to the printed digits are no chance while the loss moves
 HALF = 0.5  # unit: of what guessing gives, or of all answers
-BY_HEART = 0.1  # of the first loss: where the shadow detector calls any task memorized
 _TRAIN = lazy_re(r"\btrain(ing)?\b")
 
 

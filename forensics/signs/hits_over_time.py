@@ -8,7 +8,7 @@ import numpy as np
 
 from forensics.detectors.plateau import LEVEL
 from forensics.run import plan, settings
-from forensics.run.evaluations import shares
+from forensics.run.evaluations import MANY_ANSWERS, answers_at_end, shares
 from forensics.run.robust import error_of_median, median, noise_by_steps
 from forensics.run.series import Floats, Series, names, series
 from forensics.run.usual_rate import is_set
@@ -28,7 +28,6 @@ LOW = 0.5 / GUESSED  # bound: below what one of two answers scatters to; a domai
 # bound: fifths of MANY values are four each; the first tenth and the last are the least that has a beginning and an end
 FIFTHS, TENTHS = 5, 10
 ROOM = 0.25  # of the level; measured: the hits of runs that learn rise by more than a quarter (held_out_chance)
-BEHIND = 0.25  # unit: a quarter of all answers; measured: of 300 runs that log both, dropout and means over an epoch make 0.13 at most, mixing 0.38
 _MIXED = lazy_re(r"(?i)mix_?up|cut_?mix|augment|aug_|randaug|label_?noise|smooth|corrupt|mask")
 _TRAINED = lazy_re(
     r"(?i)(^|[./_])(pre_?trained\w*|init_from|load_from|resume_from\w*|fine_?tun\w*|model_name_or_path|init_checkpoint)([./_]|$)"
@@ -114,13 +113,12 @@ def _costs_as_guessing(run: Run, hits: Floats) -> bool:
 
 def training_right_less_often(s: Symptoms) -> Sign:
     """At the end training is right in a quarter of all answers less than the evaluation, and no setting mixes or distorts its samples."""
-    logged = [series(s.run, name) for name in ("acc.train", "acc.eval")]
-    if any(a is None or a.usable.sum() < LEAST for a in logged):
-        return cannot_tell(f"accuracies of training and evaluation were not logged {LEAST} times.")
-    hits, held = (median(shares(a.value[a.usable])[-max(LEAST, int(a.usable.sum()) // FIFTHS) :]) for a in logged if a is not None)
-    text = f"At the end {hits:.1%} of the answers are right in training and {held:.1%} in the evaluation"
-    if held - hits < BEHIND:
+    train, ends = series(s.run, "acc.train"), answers_at_end(s.run)
+    if train is None or ends is None:
+        return cannot_tell("accuracies of training and evaluation were not logged three times each.")
+    text = f"At the end {ends[0]:.1%} of the answers are right in training and {ends[1]:.1%} in the evaluation"
+    if ends[1] - ends[0] < MANY_ANSWERS:
         return absent(f"{text}.")
     if (mixed := next((t for t in settings.every(s.run) if is_set(t) and _MIXED.search(t.key)), None)) is not None:
         return does_not_arise(f"{text}, and config makes training harder ({mixed.key}).")
-    return seen(f"{text}: the model answers well, and training says otherwise.", where=logged[0].place(s.run, -1) if logged[0] else "")
+    return seen(f"{text}: the model answers well, and training says otherwise.", where=train.place(s.run, -1))

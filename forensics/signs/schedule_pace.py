@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.run import plan, settings
-from forensics.run.configured_rate import CYCLES, expected_rate
+from forensics.run.configured_rate import SHAPED, expected_rate
 from forensics.run.how_it_ended import ending
 from forensics.run.series import Floats, Ints, series
 from forensics.run.settings import Setting
@@ -70,7 +70,7 @@ def warmup_ends_early(s: Symptoms) -> Sign:
     if told is None or length is None:
         return cannot_tell("config does not say how many steps the warmup takes.")
     kind = settings.setting(s.run, "schedule")
-    if plan.unit(s.run) == "epoch" or len(s.run.attempts) > 1 or (kind is not None and any(c in str(kind.value).lower() for c in CYCLES)):
+    if plan.unit(s.run) == "epoch" or len(s.run.attempts) > 1 or (kind is not None and any(c in str(kind.value).lower() for c in SHAPED)):
         return does_not_arise("the log counts epochs, the run was restarted, or the schedule begins again by itself.")
     step, x = lr.step[lr.usable], lr.value[lr.usable]
     top = int(np.argmax(x))
@@ -146,7 +146,7 @@ def _still_up(run: Run, step: Ints, x: Floats) -> str:
     if kind is None or not isinstance(kind.value, str) or not plan.reached(run) or len(run.attempts) > 1:
         return ""  # what a restart did to the schedule is told by itself
     word, peak = kind.value.lower(), float(x.max())
-    if any(c in word for c in CYCLES):
+    if any(c in word for c in SHAPED):
         return ""
     meant = expected_rate(run, word, step, peak)
     came_up = int(np.argmax(x >= HALF * peak))

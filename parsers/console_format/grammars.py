@@ -156,8 +156,9 @@ def _in_place_of_number(m: re.Match[str], gap: str) -> bool:
 _SETTING = lazy_re(r"(?i)scal(?:e|ing)|weight|coef|_every|interval|scheduler|function|\bfn\b|_type|label|smooth|threshold")
 _SYSTEM = lazy_re(r"(?i)cpu|gpu|rss|vram|mem|util|temp|power|disk|load")
 _RATE = lazy_re(r"(?i)^current (?:lr|learning[ _]rate)$")
+RATE = r"(?:(?:current|new) )?(?:lr|learning[ _]rate)(?: (?:is|now|is now))?"
 _OF_LOOP = lazy_re(
-    r"(?i)^(?:(?:current|new) )?(?:lr|learning[ _]rate)(?: (?:is|now|is now))?$|^(?:(?:epoch|step|batch|iter(?:ation)?|train(?:ing)?|eval(?:uation)?|total|elapsed) )?time(?: taken| cost)?(?: \(\w+\))?$"
+    rf"(?i)^{RATE}$|^(?:(?:epoch|step|batch|iter(?:ation)?|train(?:ing)?|eval(?:uation)?|total|elapsed) )?time(?: taken| cost)?(?: \(\w+\))?$"
     r"|^time elapsed$"
 )  # what a loop says of itself below its losses
 _TOOK = lazy_re(r"(?i)^(?:(?:epoch|total|train(?:ing)?|elapsed) )?time(?: taken| elapsed)?(?: \(\w+\))?$")

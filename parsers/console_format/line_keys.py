@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from parsers.console_format.grammars import STEP_WORD
+from parsers.console_format.grammars import RATE, STEP_WORD
 from parsers.lazy_regex import lazy_re
 from parsers.records.vocabulary import EPOCH
 
@@ -18,8 +18,8 @@ _WORDS = lazy_re(r"(?:[,|;\])]|(?<!\s)(?=\s{0,3}\t|\s{4}))\s*+[A-Za-z]{2,}+(?: [
 _CLOSED = lazy_re(r"\s*(?:$|[,|;\t]|\s{2,}|\(-?[\d.])")
 _NEXT = lazy_re(r" [A-Za-z][\w-]{0,15} -?\d[\d./]*+\s*(?:\||$)")  # another name and its value, to the end of the cell
 _SCORE = {("Score", "Score iteration"): "Score (loss)"}  # Deeplearning4j's ScoreIterationListener: what its training lowers
+_RATE = lazy_re(rf"(?i){RATE}")
 # words that tell two values of one thing apart: "gnorm local 0.9 reduced 0.6", "grad_norm before 3.1 after 1.0"
-_RATE = lazy_re(r"(?i)(?:current |new )?learning[ _]rate(?: is| now| is now)?")
 _CONTRASTS = ({"local", "reduced", "global"}, {"before", "after"}, {"raw", "clipped"}, {"mean", "median", "min", "max", "std"})
 _FEW_WORDS = lazy_re(r"[A-Za-z]\w{0,15}(?: [A-Za-z]\w{0,15})?")
 

@@ -58,10 +58,8 @@ _NOT_LOGS = lazy_re(
     r"|requirements|constraints|citation|debug(?:-internal|-core)?\.log)"
 )
 _HIGH = lazy_re(rb"[\x81-\xfe]+")
-_DOCUMENTS = {
-    ".md",
-    ".rst",
-}  # notes, unless most of their lines are those of a training loop, a third are stamped, or a batch system wrote them
+# notes, unless most of their lines are those of a training loop, a third are stamped, or a batch system wrote them
+_DOCUMENTS = {".md", ".rst"}
 _STAMP = lazy_re(
     r"[\[|\s]*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b"
     r"|[IWE]\d{4} )"
@@ -145,6 +143,7 @@ def _is_json(lines: list[str]) -> bool:
 
 
 def _is_stamped(lines: list[str]) -> bool:
+    """A third of the first lines begin with a time or a level of logging."""
     return sum(_STAMP.match(s) is not None for s in lines[:100]) * 3 >= len(lines[:100])
 
 
