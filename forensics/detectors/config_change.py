@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from forensics import evidence
@@ -150,7 +151,7 @@ def _changes(run: Run) -> tuple[list[Changed], list[Changed], int]:
         same = only_split(run, old, new)
         samples = same[0] if same else samples
         for k in sorted(old.keys() & new.keys()):
-            if not _same(old[k], new[k]) and not FREE.search(k):
+            if not _same(old[k], new[k]) and not FREE.search(k) and not _is_place(run, new[k]):
                 (kept if same and k in same[1] else found)[k] = (k, _short(old[k]), _short(new[k]), source)
     return list(found.values()), [c for k, c in kept.items() if k not in found], samples
 
@@ -162,6 +163,12 @@ def _same(old: str, new: str) -> bool:
     if all(isinstance(x, list) and all(isinstance(v, str) and v.isidentifier() for v in x) for x in (one, two)):
         return sorted(one) == sorted(two)
     return str(one) == str(two) or (a is not None and a == b)  # one file keeps a list, another one its text
+
+
+def _is_place(run: Run, value: str) -> bool:
+    """Is it the step at which a later launch goes on (``from_step: 800``)?"""
+    number = settings.as_number(settings.plain(value))
+    return number is not None and any(a["steps"][1] <= number <= b["steps"][0] for a, b in pairwise(run.attempts))
 
 
 def _short(value: str) -> str:

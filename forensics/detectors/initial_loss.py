@@ -8,10 +8,10 @@ How it decides
     above that, where config names the number; else when the first of a steady fall lies above 12.5 nats, more than guessing among the
     largest vocabularies in use costs, and the loss falls to less than a third of it within the first quarter of the run (a regression's
     loss, which has no such scale, is left alone unless it does) or is that of a token, with its perplexity beside it. A loss that climbs
-    there from a lower first batch began well. Without a number of classes it is a warning only where an accuracy, a perplexity or the unit
-    shows that the loss is a mean of nats (*nll* alone does not: minus the log-likelihood of numbers is a density's), or config sets large
-    initial weights or a rate far above what is usual with its optimizer: a sum over a batch has no such bound, nor has the loss of a
-    sequence in CTC, which begins at 17 to 30 in runs that are well.
+    there from a lower first batch began well. Without a number of classes it is a warning only where an accuracy (that can be of the same
+    answers, by what both are at the end), a perplexity or the unit shows that the loss is a mean of nats (*nll* alone does not: minus the
+    log-likelihood of numbers is a density's), or config sets large initial weights or a rate far above what is usual with its optimizer: a
+    sum over a batch has no such bound, nor has the loss of a sequence in CTC, which begins at 17 to 30 in runs that are well.
 
 Cannot tell
     When the log begins in the middle of the run, or the loss is no cross entropy and config says nothing; where another term of the
@@ -33,7 +33,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import initial_weights, settings
-from forensics.run.evaluations import guessing, outcomes
+from forensics.run.evaluations import guessing, outcomes, shares
 from forensics.run.first_evaluations import knows_another
 from forensics.run.inputs import needed, surviving
 from forensics.run.recipe import FAR, recipe
@@ -53,6 +53,7 @@ ABOVE = 1.3  # measured: at 0.91 eight of 107 healthy runs fire, at 1.82 one of 
 LARGEST = 12.5  # unit: nats; ln of 262,144 tokens, as many as the largest vocabularies in use have (Gemma)
 FALLS = 1 / 3  # measured: not critical, 0.23 and 0.47 tell the same runs (docs/thresholds.md)
 FIRST, LEAST = 3, 5  # bound: three values make a median; two more show where they fall to, where no number of classes is known
+TENTH = 0.1  # bound: of the probability of the right answer; the most likely one is another far less often than nine times in ten
 _SEQUENCE = lazy_re(r"\b(ctc|rnnt|transducer|cer|wer)\b")
 _DENSITY = lazy_re(r"\bnll\b")  # minus the log-likelihood of anything: of numbers it is a density's, which guessing does not bound
 _SUM = lazy_re(r"(?i)sum(?!_over_batch)")  # Keras' mean is called sum_over_batch_size
@@ -100,7 +101,7 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     if known := knows_another(run, first, int(s.step[rows[0]]), chance or LARGEST):
         raise CannotTell(f"{known}, so that its first loss says nothing of the initialization")
-    if not chance and (tag := _of_sequences(run)):
+    if tag := _of_sequences(run):
         raise CannotTell(f"beside {tag} the loss is of a sequence, so that guessing does not bound it")
     if chance and (term := _explains(run, first - ABOVE * chance)):
         raise CannotTell(f"{s.tag} is a sum with {term}, so that guessing does not bound it")
@@ -134,8 +135,9 @@ def _terms(run: Run, first: float) -> list[str]:
 
 
 def _of_sequences(run: Run) -> str:
-    """A metric that only what is trained on whole sequences has: a loss of CTC or of a transducer, an error rate of characters or words."""
-    return next((tag for tag in arrow.words(run.tables["metrics"]["tag"]) if _SEQUENCE.search(words(tag))), "")
+    """A metric or a setting that only what is trained on whole sequences has: a loss of CTC or of a transducer, an error rate of characters or words."""
+    told = (*arrow.words(run.tables["metrics"]["tag"]), *(s.key for s in settings.every(run)))
+    return next((tag for tag in told if _SEQUENCE.search(words(tag))), "")
 
 
 def _quarter(x: Floats) -> float:
@@ -159,7 +161,17 @@ def _rate_far_too_high(run: Run) -> bool:
 
 def is_mean(run: Run, s: Series) -> bool:
     """Whether something says that the loss is a mean cross entropy in nats: its unit, or what only such a loss has beside it."""
-    return of_a_token(run, s) or any(series(run, name) is not None for name in ("acc.train", "acc.eval"))
+    return of_a_token(run, s) or any(_agrees(run, split) for split in ("train", "eval"))
+
+
+def _agrees(run: Run, split: str) -> bool:
+    """May a loss be the mean cross entropy of the answers whose accuracy stands beside it? Misses cost no more than a guess among the largest
+    vocabulary and hits less than even odds; and who gives the right answer exp(-loss) of the probability is not wrong nearly every time."""
+    loss, hits = series(run, f"loss.{split}"), series(run, f"acc.{split}")
+    if loss is None or hits is None or not loss.usable.any() or not hits.usable.any():
+        return hits is not None
+    cost, share = median(loss.value[loss.usable][-LEAST:]), median(shares(hits.value[hits.usable])[-LEAST:])
+    return bool(share >= TENTH * np.exp(-cost) and cost <= (1 - share) * LARGEST + share * np.log(2))
 
 
 def of_a_token(run: Run, s: Series) -> bool:

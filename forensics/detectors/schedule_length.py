@@ -6,9 +6,10 @@ What it sees
 How it decides
     Against the planned steps, or where the plan is not known against those that were done: a decay that reaches its lowest
     value (1 % of the peak, or the configured minimum) before 60 % of them, and stays there or rises again; or one that falls
-    to less than half of the peak and then stands at one and the same value to the end. The factor is plan over end. Warm
-    restarts and cycles, steps (a fall in fewer than four strides), a length of the decay that the config names, and a rate that
-    is low because a restart began its warmup anew (``lr_schedule``) are left alone.
+    to less than half of the peak and then stands at one and the same value to the end. The factor is plan over end. Where the
+    first logged rate is below a tenth of the configured one and none is higher, the configured one is the peak. Warm
+    restarts and cycles, steps (a fall in fewer than four strides), a length of the decay that the config names (5 % of the
+    plan at least), and a rate that is low because a restart began its warmup anew (``lr_schedule``) are left alone.
 
 Cannot tell
     Where the rate was not logged, or fewer than eight times; where the log tells of a scheduler that watches an evaluation (ReduceLROnPlateau).
@@ -40,6 +41,8 @@ NEEDS = ["lr"]
 INPUTS = ["config"]
 EARLY = 0.6  # of the plan; measured: at 0.42 one of 11 faulty runs is lost, at 0.84 two more are found, healthy alike (docs/thresholds.md)
 LOW = 0.01  # of the peak: what a cosine has left in its last 6 %; not critical (docs/thresholds.md)
+GONE = 0.1  # of the configured peak; bound: a tenth of a warmup, or of the batch by which some scale the rate, is less far below it
+SHORTEST = 0.05  # of the plan; bound: the shortest decay at the end of a run that anybody uses (cooldowns take 10 to 20 %)
 LEAST = 8  # bound: four logged rates on the way down and four that stand
 # bound: fewer strides are a step schedule, fewer equal rates a pause; unit: a decay takes half of the peak
 STRIDES, STANDS, HALF = 4, 4, 0.5
@@ -70,17 +73,18 @@ def detect(run: Run) -> Iterator[Finding]:
     if endings.events(run, "rate_cut"):
         raise CannotTell("the rate is cut where an evaluation stands still, so that its schedule has no length")
     x, step = s.value[rows], s.step[rows]
-    peak, least = float(x.max()), settings.number(run, "min_lr") or 0.0
+    peak, least = _peak(run, x), settings.number(run, "min_lr") or 0.0
     if least >= 0.9 * peak:
         return  # no decay is meant
-    top = int(np.flatnonzero(x >= 0.99 * peak)[0])  # a later cycle may reach as high
+    tops = np.flatnonzero(x >= 0.99 * peak)
+    top = int(tops[0]) if len(tops) else 0  # a later cycle may reach as high
     low = np.flatnonzero(x[top:] <= least + LOW * (peak - least))
     floor = _floor(x[top:])
     first_low = int(low[0]) if len(low) else floor
     if first_low is None or peak <= 0 or _is_stair(x[top : top + first_low + 1]):
         return
     end = int(step[top + first_low])
-    if _is_configured(run, end, int(step[top]), s.interval):
+    if _is_configured(run, end, int(step[top]), s.interval, plan):
         return
     if end <= 0 or end >= EARLY * plan or int(step[-1]) <= 1.15 * end:
         return
@@ -121,7 +125,15 @@ def _moves(x: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.abs(np.diff(x)) > 1e-3 * np.abs(x[:-1]))
 
 
-def _is_configured(run: Run, end: int, top: int, interval: int) -> bool:
-    """Whether config names a length of the decay that ends there."""
+def _is_configured(run: Run, end: int, top: int, interval: int, plan: int) -> bool:
+    """Whether config names a length of the decay that ends there, and is long enough to be meant."""
     told = [settings.as_number(s.value) for s in settings.named(run, DECAY_STEPS)]
-    return any(n is not None and min(abs(n - end), abs(n + top - end)) <= 2 * interval for n in told)
+    return any(n is not None and n >= SHORTEST * plan and min(abs(n - end), abs(n + top - end)) <= 2 * interval for n in told)
+
+
+def _peak(run: Run, x: np.ndarray) -> float:
+    """The highest rate that was logged; the configured one, where the first row lies far below it and none is higher: the way down, or most of it,
+    was over before anything was logged."""
+    logged, told = float(x.max()), settings.number(run, "lr") or 0.0
+    gone = x[0] == logged < GONE * told and x[-1] <= LOW * told and (x[-1] < logged or not logged)
+    return told if gone else logged

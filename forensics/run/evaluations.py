@@ -15,6 +15,7 @@ from parsers.loss_names import is_likelihood
 from parsers.name_rules import words
 from parsers.tables import Run
 
+_NAMED = "classes class_names classnames label_names labels label_list"
 DEFAULT_LABELS = 2  # unit: LABEL_0 and LABEL_1 of transformers' PretrainedConfig
 LEVEL = 15  # statistical: values that a level of the training loss is the median of, which is off by a third of a noise
 _TOKENS = lazy_re(r"\btokens?\b")
@@ -50,11 +51,12 @@ def shares(x: Floats) -> Floats:
 
 
 def answers_at_end(run: Run) -> tuple[float, float] | None:
-    """Shares of right answers in training and of held-out data, medians of the last fifth; None where either was logged fewer than three times."""
+    """Shares of right answers in training and of held-out data, means of the last fifth (a share of few answers is 0 or 1 as often as not); None where
+    either was logged fewer than three times."""
     logged = [usable(run, name)[1] for name in ("acc.train", "acc.eval")]
     if min(map(len, logged)) < MEDIAN:
         return None
-    train, held = (median(shares(x)[-max(MEDIAN, len(x) // FIFTHS) :]) for x in logged)
+    train, held = (float(np.mean(shares(x)[-max(MEDIAN, len(x) // FIFTHS) :])) for x in logged)
     return train, held
 
 
@@ -87,9 +89,13 @@ def classes(run: Run) -> float | None:
 
 
 def _labels(run: Run) -> int:
-    """Labels of a Hugging Face model by its config; 0 where there are no more than the two that every config has by default."""
+    """Labels of a Hugging Face model by its config, or classes that it lists by their names; 0 where there are no more than the two that every config
+    has by default."""
     named = {s.key for s in settings.every(run) if ".id2label." in f".{s.key}"}
-    return len(named) if len(named) > DEFAULT_LABELS else 0
+    if len(named) > DEFAULT_LABELS:
+        return len(named)
+    listed = (s.value for s in settings.named(run, _NAMED) if isinstance(s.value, list) and all(isinstance(x, str) for x in s.value))
+    return next((len({*names}) for names in listed if len({*names}) > 1), 0)
 
 
 def guessing(run: Run, s: Series) -> float | None:

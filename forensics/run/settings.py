@@ -16,7 +16,7 @@ PACKAGE = "package."  # before the names of those that a tracker listed
 _NAMES = {
     "max_steps": "total_optimization_steps max_steps total_steps train_iters num_steps max_iters max_iter total_iters total_iter "
     "train_iterations training_steps num_train_steps num_training_steps total_training_steps total_iterations max_iterations iterations "
-    "num_iterations max_step train_steps total_num_steps max_train_steps max_update max_updates total_updates after_batches steps niter",
+    "num_iterations max_step train_steps total_num_steps max_train_steps max_update max_updates total_updates updates after_batches steps niter",
     "environment_steps": "total_timesteps n_timesteps num_timesteps max_timesteps total_env_steps",
     "rollout_steps": "timesteps",  # of a diffusion process, too: only a run that logs rewards is planned by it
     "epochs": "num_train_epochs num_epochs max_epochs n_epochs total_epochs epochs max_epoch nepochs train_epochs num_train_epoch after_epochs num_epoch n_epoch epoch",
@@ -30,7 +30,7 @@ _NAMES = {
     "beta2": "beta2 adam_beta2 b2",
     "eps": "eps epsilon adam_epsilon adam_eps",
     "batch_size": "batch_size mini_batch global_batch_size train_batch_size per_device_train_batch_size local_batch_size bsz",
-    "accumulation": "gradient_accumulation_steps accum_steps grad_accum accumulate_grad_batches update_freq optimizer_delay",
+    "accumulation": "gradient_accumulation_steps accum_steps accum accumulation grad_accum accumulate_grad_batches update_freq optimizer_delay",
     "seed": "seed manual_seed random_seed",
     "weight_decay": "weight_decay wd adam_weight_decay l2 l2_reg",
     "label_smoothing": "label_smoothing label_smoothing_factor label_smooth",

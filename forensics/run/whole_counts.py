@@ -8,7 +8,7 @@ import numpy as np
 
 from forensics.run import plan, reach
 from forensics.run.plan import planned_steps, unit
-from forensics.run.series import Floats, series
+from forensics.run.series import Floats, Ints, series
 from parsers import arrow
 from parsers.loss_names import EVAL
 from parsers.name_rules import words
@@ -47,9 +47,11 @@ def last_epoch(run: Run) -> Finish | None:
 
 def round_epochs(run: Run) -> Finish | None:
     """A round count of epochs, the last one as long as those before it, in a log that names no plan."""
-    found = _whole_epochs(run)
-    if found is None or planned_steps(run) is not None or plan.of_epochs(run) is not None:
+    if planned_steps(run) is not None or plan.of_epochs(run) is not None:
         return None
+    found = _whole_epochs(run)
+    if found is None:
+        return _each_nth(run)
     first, last = found
     count = last - first + 1
     if first not in (0, 1):
@@ -61,9 +63,27 @@ def round_epochs(run: Run) -> Finish | None:
     return Finish(f"its {count} epochs are a round number, and the last one is as long as those before it", how="guess")
 
 
+def _each_nth(run: Run) -> Finish | None:
+    """Epochs of which one in so many was logged, up to ten times as round a count."""
+    epoch = _epochs(run)[0]
+    stride = int(epoch[1] - epoch[0]) if len(epoch) >= MANY else 0
+    if stride < 2 or (np.diff(epoch) != stride).any() or epoch[0] not in (0, stride) or epoch[-1] % (ROUND * stride):
+        return None
+    return Finish(f"its {epoch[-1]:.0f} epochs, of which every {stride}th was logged, are a round number", how="guess")
+
+
 def _whole_epochs(run: Run) -> tuple[int, int] | None:
     """The first and the last epoch of the last attempt; None where they are not counted one by one, or the last is shorter than others."""
+    epoch, rows = _epochs(run)
+    if len(epoch) < WHOLE + 2 or (np.diff(epoch) != 1).any() or epoch[0] != int(epoch[0]) or rows[-1] < rows[1:-1].min():
+        return None
+    return int(epoch[0]), int(epoch[-1])
+
+
+def _epochs(run: Run) -> tuple[Floats, Ints]:
+    """The epochs of the last attempt, as they were logged, and how many rows each has."""
     s = series(run, "epoch")
+    logged = np.zeros(0)
     if unit(run) == "epoch":
         m = run.tables["metrics"]
         mine = arrow.present(m["step"]) & (arrow.filled(m["attempt"], -1) == len(run.attempts) - 1)
@@ -72,12 +92,7 @@ def _whole_epochs(run: Run) -> tuple[int, int] | None:
         logged = each
     elif s is not None:
         logged = s.value[s.usable & (s.attempt == s.attempt.max())]
-    else:
-        return None
-    epoch, rows = np.unique(logged, return_counts=True)
-    if len(epoch) < WHOLE + 2 or (np.diff(epoch) != 1).any() or epoch[0] != int(epoch[0]) or rows[-1] < rows[1:-1].min():
-        return None
-    return int(epoch[0]), int(epoch[-1])
+    return np.unique(logged, return_counts=True)
 
 
 def _validated(run: Run) -> Floats:

@@ -31,7 +31,9 @@ MEDIAN = 5  # bound: values whose median two odd ones do not move; a scatter nee
 _RATE = lazy_re(
     r"(?i)(^|[._/])(lr|lr_max|lr0)($|[._/])|learning_?rate|(^|[._/])(min|max|base|peak|end|final)_lr|warm_?up|lr_?(scheduler|decay)"
 )
-_BATCH = lazy_re(r"(?i)(?:^|[._\s])batch[ _]?size$")
+_BATCH = lazy_re(
+    r"(?i)(?:^|[._\s])(?:batch(?:[ _]?size)?|(?:grad(?:ient)?_?)?accum(?:ulat(?:e|ion))?(?:_steps|_grad_batches)?|update_freq)$"
+)
 _EFFECTS = (loss_spike.Facts, resume_break.Facts, lr_schedule.Facts, level_shift.Facts, throughput.Facts, eval_jump.Facts, divergence.Facts)
 
 

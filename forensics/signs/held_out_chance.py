@@ -137,8 +137,9 @@ def _accuracy(run: Run) -> Sign | None:
     if n is None or len(x) < LEAST:
         return None
     share = held.shares(x)
-    text = f"The highest of {len(share)} evaluation accuracies is {share.max():.3g}; guessing among {n:.0f} gives {1 / n:.3g}."
-    return seen(text) if share.max() <= GUESSED / n else absent(text)
+    last, most = median(share[-LEAST:]), 2 * GUESSED - 1 if len(share) >= STEADY else GUESSED  # the best of many scatters twice as far
+    text = f"The highest of {len(share)} evaluation accuracies is {share.max():.3g}, the last are {last:.3g}; guessing among {n:.0f} gives {1 / n:.3g}."
+    return seen(text) if last <= GUESSED / n and share.max() <= most / n else absent(text)
 
 
 def _score(s: Score) -> Sign | None:

@@ -125,6 +125,8 @@ def kl_term_vanished(s: Symptoms) -> Sign:
     if kl is None:
         return cannot_tell("no KL term of a loss was logged.")
     x, (_, last) = kl.value[kl.usable], both_levels(kl)
+    if not x.any():
+        return cannot_tell(f"{kl.tag} is exactly 0 in all of its {len(x)} values, as a term is that was never switched on.")
     text = f"{kl.tag} is {x.max():.3g} at its highest and {last:.3g} at the end"
     rest = next((p for p in worded(s.run, RECONSTRUCTION) if p.tag != kl.tag), None)
     # of codes that tell less than a bit; a mean over pixels is as small as the other term

@@ -150,7 +150,7 @@ def _still_up(run: Run, step: Ints, x: Floats) -> str:
         return ""
     meant = expected_rate(run, word, step, peak)
     came_up = int(np.argmax(x >= HALF * peak))
-    if meant is None or meant[-1] > TENTH * peak or (x[came_up:] < HALF * peak).any():
+    if not peak or meant is None or meant[-1] > TENTH * peak or (x[came_up:] < HALF * peak).any():
         return ""
     return (
         f"The learning rate stands at {x[-1] / peak:.0%} of its peak at step {step[-1]}, the end of the run, where the configured schedule "

@@ -16,6 +16,7 @@ from parsers.records import vocabulary
 _PROOF = 3  # lines that rise: of unrelated numbers every second pair does, and every sixth triple
 _MOST_KINDS = 1000  # kinds of lines that are watched at a time (a bound)
 _BEFORE = {"time", "rank", "epoch", "epochs"}
+_OF_ANOTHER = {"clock", "progress"}  # "[99.94%] batch_index=105472"
 _MEASURED = {"metric", "epoch", "epochs", "time", "rank"}  # what such a line holds
 _NAMED = 2  # names that no prose has behind its first number
 # What stands behind a number that begins a line and counts: "50: loss 0.4", "50  train 0.4  test 0.5".
@@ -83,7 +84,7 @@ def _counter(line: Line) -> int | None:
     words and numbers behind it."""
     if line.bar or line.braces or line.has("step") or line.has("it"):
         return None
-    i = next((i for i, f in enumerate(line.fields) if f.role not in _BEFORE and f.tag != "clock"), None)
+    i = next((i for i, f in enumerate(line.fields) if f.role not in _BEFORE and f.tag not in _OF_ANOTHER), None)
     i = _behind_seconds(line, i)
     if i is None or not line.text[line.fields[i].start : line.fields[i].end].isdigit():
         return _bare_epoch(line)

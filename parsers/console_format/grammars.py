@@ -16,7 +16,7 @@ NUM = (
 )
 _WRAPPED = lazy_re(r"(?:(?:np|torch|jnp|numpy)\.)?(?:(?:b?float|int)(?:16|32|64)|tensor|array)\($")
 EVAL = {w: w for w in vocabulary.EVALUATION} | {"validate": "validation", "validating": "validation", "evaluate": "evaluation"}
-EVAL |= {"evaluating": "evaluation", "testing": "test"}  # as the line says it -> as it is put before the line's tags
+EVAL |= {"evaluating": "evaluation", "testing": "test", "held-out": "heldout"}  # as the line says it -> as it is put before the line's tags
 _TELLING = {"train", "training", "time", *EVAL}  # "time cost" is no cost (MXNet)
 _MOST_TIGHT = 4  # words of a name that touches its number: a sentence before it is longer
 # "Up. 20" is Marian's update; sizes of batches are printed like their numbers
@@ -28,17 +28,19 @@ _EPOCH = {*vocabulary.EPOCH, "i_ep", "i_epoch"}
 PREPARES = lazy_re(
     r"[\d?] ?(?:examples|ex|ba|[kKMG]?i?B|files?|rows?|docs?)/s\b|^\W*(?:Fetching|Downloading|Uploading|Loading|Resolving|Extracting)\b"
 )  # units of data sets and downloads, and what libraries say in front
-_CUT = lazy_re(r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|(?<![Aa]vg)\.\s|(?<!\.)\.{3,}+(?=[A-Za-z])|\s/\s")
+_CUT = lazy_re(
+    r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|(?<![Aa]vg)(?<![Tt]rain)(?<![Tt]est)(?<!\b[Vv]al)\.\s|(?<!\.)\.{3,}+(?=[A-Za-z])|\s/\s"
+)
 # ||w||, as a formula has it: bars that touch a word part nothing
-_NORM = lazy_re(r"(?<![\w|‖])(?P<bar>\|{1,2}|‖)\w{1,16}(?P=bar)(?:_?[12F])?$")
+NORM = lazy_re(r"(?<![\w|‖])(?P<bar>\|{1,2}|‖)\w{1,16}(?P=bar)(?:_?[12F])?$")
 _OF_NORM = ("|", "‖", "1", "2", "F")
 _UNOPENED = lazy_re(r"[^()]*\)(?=\s+[A-Za-z])")  # "(8.7 ms/step) psum": a bracket that closes ends what was said of the number before
-_CALLED = lazy_re(r"[A-Za-z][\w/.@-]{0,40}\([A-Za-z][^()]{0,60}\)$")
-_AFTER_NAME = {" ", ":", "="}
+_CALLED = lazy_re(r"[A-Za-z][\w/.@-]{0,40} \([A-Za-z][^()=@]{0,30}[=@][^()]{1,30}\)$|[A-Za-z][\w/.@-]{0,40}\([A-Za-z][^()]{0,60}\)$")
+_OVER = lazy_re(r" (?:of|over|on|in) \d{1,9} [a-z]{1,12}$")  # "Mean test loss of 63 batches: 4.4"
 _STOP = {"with", "and", "is", "of", "at", "the", "a", "an", "with:", "avg.", "was", "has", "got"}
 STRONG = lazy_re(
     r"(?i)(?:^|[\W_])(?:loss(?:es)?|ppl|perplexity|bpb|bpc|nll|acc(?:uracy)?(?:@?\d+)?|top-?[15]|f1"
-    r"|bleu|auc|m?AP(?:50)?|miou|dice|psnr|[fk]id(?:\d+k)?|wer|cer|mae|mse|rmse|rewards?|score|return|elbo)(?:[\W_]|$)|loss$|^loss|acc$"
+    r"|bleu|auc|m?AP(?:50)?|miou|dice|psnr|ssim|[fk]id(?:\d+k)?|wer|cer|mae|s?mape|mse|rmse|rewards?|score|return|elbo)(?:[\W_]|$)|loss$|^loss|acc$"
     r"|(?:^|[\W_])(?:train\w*|val\w*|test|dev|eval\w*)[ _-](?:set )?err(?:or)?(?:[ _-]rate)?$"  # an error without its split may be a failure
     r"|^(?:(?:mean|avg|average|total|train\w*|val\w*|test|dev)[ _])?cost$"
 )
@@ -59,7 +61,7 @@ def key_of(gap: str) -> tuple[str, str, bool, bool]:
         and gap[:1] == " "
         and g.endswith(_OF_NORM)
         and gap.endswith(" ")
-        and (m := _NORM.search(g))
+        and (m := NORM.search(g))
         and not g[: m.start()].strip(" |,;")
     ):
         return m[0], "", False, False  # "lr 1e-3  |g| 3.4", "lr 1e-3 | |g| 3.4"
@@ -69,13 +71,13 @@ def key_of(gap: str) -> tuple[str, str, bool, bool]:
         return " ".join(words), "", False, False
     tight = len(g) == len(gap.rstrip("\"'[(")) and g[-2:-1] != " "
     g = g[:-1].rstrip(" :=")
-    if g.endswith(_OF_NORM) and (m := _NORM.search(g)) is not None:
+    if g.endswith(_OF_NORM) and (m := NORM.search(g)) is not None:
         return m[0], "", True, False
     if g.endswith(("'", '"')):
         return g[g.rfind(g[-1], 0, -1) + 1 : -1], "", True, False
     if g.endswith(")") and (m := _CALLED.search(g)) is not None:
         return m[0], "", True, tight  # "rmse(train, last 30)=1.17"
-    key = _CUT.split(g)[-1].strip(" .:=<>*#\"'").lstrip(") /-")
+    key = _OVER.sub("", _CUT.split(g)[-1].strip(" .:=<>*#\"'").lstrip(") /-"))
     key = key.lstrip("(") if ")" not in key else key if "(" in key else key.rstrip(")")
     words = key.split()
     if tight and len(words) > 1:
@@ -117,40 +119,6 @@ def is_vector(gap: str, after: str, key: str) -> bool:
 def first_of_several(key: str, behind: str, others: Sequence[tuple[str, str, bool, bool]]) -> bool:
     """``loss 4.2 (ce 4.0, kl 0.2)``: does a key in an open bracket begin a list of them? One alone may say where the best was."""
     return behind in {",", ";"} and bool(others) and bool(others[0][0]) and re.fullmatch(r"[A-Za-z][\w/@.-]*", key) is not None
-
-
-def is_word(m: re.Match[str], gap: str) -> bool:
-    """ "number of nan iterations", "NaN/Inf detected": a word, not a value; or the order of a norm."""
-    if _is_order(m, gap):
-        return True
-    if not m["num"] or m["num"][-1] not in "nNfFyY" or gap.rstrip(" '\"[(").endswith((":", "=")):
-        return False
-    if "/" in (m.string[m.end() : m.end() + 1], m.string[m.start() - 1]):
-        return True
-    return not VOCABULARY.search(key_of(gap)[0]) and not _in_place_of_number(m, gap)
-
-
-def _is_order(m: re.Match[str], gap: str) -> bool:
-    """``|w|1 1318.96``: which norm it is, behind its bars."""
-    return (
-        m[0] in {"1", "2"} and gap.endswith(("|", "‖")) and m.string[m.end() : m.end() + 1] in _AFTER_NAME and _NORM.search(gap) is not None
-    )
-
-
-# One name in front, and behind it others with their numbers, as in "ep 0 ctc nan CER 95.5%"; or a bar on both sides
-_ALONE = lazy_re(r" {1,8}[A-Za-z]\w{0,30} {1,8}")
-_BAR_ALONE = lazy_re(r".{0,40}\| {0,8}[A-Za-z]\w{0,30} {1,8}")
-_NEXT_NAMED = lazy_re(r"(?: {1,8}[A-Za-z]\w{0,30} {1,8}-?\d[\d.e+-]{0,24}%?){1,20}\s{0,20}(?:$|[|,;])")
-_BAR_NEXT = lazy_re(r" {0,8}(?:\||$)")
-
-
-def _in_place_of_number(m: re.Match[str], gap: str) -> bool:
-    """Does it stand where the line has the numbers of its other names?"""
-    if _BAR_ALONE.fullmatch(gap):
-        return _BAR_NEXT.match(m.string, m.end()) is not None
-    return m.string[m.start() - len(gap) - 1 : m.start() - len(gap)].isdigit() and bool(
-        _ALONE.fullmatch(gap) and _NEXT_NAMED.match(m.string, m.end())
-    )
 
 
 _SETTING = lazy_re(r"(?i)scal(?:e|ing)|weight|coef|_every|interval|scheduler|function|\bfn\b|_type|label|smooth|threshold")

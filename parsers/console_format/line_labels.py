@@ -6,7 +6,7 @@ one that stands alone before several measurements: ``train loss=0.3 acc=0.9 VAL 
 
 from __future__ import annotations
 
-from parsers.console_format.grammars import EVAL
+from parsers.console_format.grammars import EVAL, STRONG
 from parsers.console_format.line_prefix import Line
 from parsers.lazy_regex import lazy_re
 
@@ -28,6 +28,8 @@ _LABEL = lazy_re(
 # "VAL loss=1.5 acc=0.4": a word that stands alone before several measurements; "val loss=0.3, lr=0.1" goes on with something else
 _PAIR = r"\s{1,4}[A-Za-z][\w@/.-]{0,30}="
 _ALONE = lazy_re(rf"(?i)(?<![\w./-])(?P<word>{_SPLIT})(?={_PAIR}[-+]?\d{{0,9}}\.\d{{1,20}}%?{_PAIR}(?:[-+]?[\d.]|nan|inf))")
+# "Train acc: 0.8 | loss: 11.2", "train Loss:5.1 Acc_200:0.04 | test Loss:4.5 Acc_200:0.1": a name that begins with a split speaks of the measures behind it
+_NAMED = lazy_re(rf"(?i)(?P<word>{_SPLIT})[. ]\s{{0,3}}[A-Za-z]")
 _OF_PARTS = r"(?:grad(?:ient)?s?|weights?|params?|parameters|activations?|norms?|losses|terms|updates?|entropies|stds?|means?|rms)"
 _GROUP = lazy_re(rf"(?i)(?<![\w./-])(?P<group>(?:{_OF_PARTS}[ _-]){{0,2}}{_OF_PARTS}):\s{{1,4}}(?=[A-Za-z][\w.]{{0,60}}=-?[\d.])")
 # "valid n=12000 loss=0.15": a count of what was evaluated
@@ -67,7 +69,8 @@ def put_labels(line: Line) -> None:
         return
     labels = [(line.body, line.mode), *((line.body + at, word) for at, word in _labels(line.text[line.body :]))]
     alone = [] if line.mode else _alone(line)
-    labels = sorted([*labels, *alone])
+    named = _named(line)
+    labels = sorted([*labels, *alone, *named])
     if not any(word in _EVALS for _, word in labels):
         return
     for i, f in enumerate(line.fields):
@@ -77,6 +80,8 @@ def put_labels(line: Line) -> None:
                 continue  # "| valid MAE 0.61 | best 0.55 | grad 5.5 |": another cell, of the run
             if (at, word) in alone and line.text[f.start : f.end].isdigit():
                 continue  # "val loss=0.6 tokens=9000": a count, of the run
+            if (at, word) in named and not STRONG.search(f.tag):
+                continue  # "train loss 0.5 val loss 0.6 norm 1.2"
             line.fields[i] = f._replace(tag=f"{word} {f.tag}") if word else f
 
 
@@ -99,6 +104,16 @@ def _alone(line: Line) -> list[tuple[int, str]]:
     return [
         (m.end(), EVAL.get(m["word"].lower(), "train")) for m in found if not _BEST.search(line.text, max(0, m.start() - 10), m.start())
     ]
+
+
+def _named(line: Line) -> list[tuple[int, str]]:
+    """Where names of measures end that begin with a split, and its word. Behind a measure without one (``loss=0.5 val loss=0.6, acc=0.4``) it is open
+    of what the rest is."""
+    measures = [f for f in line.fields if f.role == "metric" and not OF_LOOP.search(f.tag)]
+    if not measures or _NAMED.match(measures[0].tag) is None:
+        return []
+    found = [(f.end, m) for f in measures if STRONG.search(f.tag) and (m := _NAMED.match(f.tag)) is not None]
+    return [(end, EVAL.get(m["word"].lower(), "train")) for end, m in found]
 
 
 def _names_split(body: str) -> bool:

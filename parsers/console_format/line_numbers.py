@@ -22,13 +22,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from parsers.console_format.grammars import EVAL, NUM, PREPARES, STRONG, VOCABULARY, first_of_several, is_vector, is_word, key_of, role_of
-from parsers.console_format.line_keys import between_marks, is_rate, named, set_apart
+from parsers.console_format.grammars import EVAL, NUM, PREPARES, STRONG, VOCABULARY, first_of_several, is_vector, key_of, role_of
+from parsers.console_format.line_keys import OF_BEST, between_marks, is_rate, named, set_apart
 from parsers.console_format.line_labels import mode_of, put_groups, put_labels
 from parsers.console_format.line_places import put_places
 from parsers.console_format.line_prefix import MONTHS, SUFFIX, Field, Line, prefix, whole
-from parsers.console_format.line_units import OF_SPEED, SPEED, UNIT, closes_with_seconds, only_speed
+from parsers.console_format.line_units import AND_SECONDS, OF_SPEED, SPEED, TIMES, UNIT, closes_with_seconds, only_speed
 from parsers.console_format.line_vectors import put_vectors
+from parsers.console_format.no_values import is_of_name, is_word
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
@@ -44,8 +45,6 @@ _BAR = lazy_re(r"%(\|[^|]*\|)")
 _TRAINS = lazy_re(
     r"(?i)\W*(?:(?:(?!val|test|eval)[\w-]{1,20}+ )?train\w*(?: progress)?\W*)?\d+%\|[^|]*\|.*(?:(?:it|step|batch|iter)/s|s/(?:it|step|batch|iter)|\?it)\b"
 )  # preprocessing names itself
-_TIMES = {"ms", "us", "µs", "s", "sec", "secs", "seconds"}
-_AND_SECONDS = lazy_re(r" ?\d+(?:\.\d+)?[ms]\b")
 _DRAWN = lazy_re(r"\[[=>.#-]+ +$")  # the drawn part of a bar that writes its count in its middle (pytorch-cifar's progress_bar)
 _LLM_C = {"tel": "test loss", "trl": "train loss", "eval": "hellaswag acc"}
 SKIP = lazy_re(r"(?i)^(?:eta|v_num|remaining(?: time)?|eta_seconds|pid|seed|port|line|ppo_ep|micro_?step|rank|is less than current step)$")
@@ -53,9 +52,6 @@ _TRAINING = {"train", "training", *EVAL}
 _OF_SET = lazy_re(rf"(?i)^(?:train|training|{'|'.join(EVAL)})\s+(?=[A-Za-z])")  # "dev xent"
 _COUNTED = lazy_re(r"(?i)token|smpl|sample|episode|frame")  # things that loggers count in thousands
 _MOST_NUMBERS = 1000  # a line of more is a printed tensor, not a report
-_CALL, _GIVES = lazy_re(r"\w\([A-Za-z][^()]{0,60}$"), lazy_re(r"\)[=:]")  # "rmse(train, last 30)=1.17": 30 is of the name
-
-
 Token = tuple[re.Match[str], str]  # a number, and the text since the one before
 
 
@@ -86,7 +82,7 @@ def _tokens(line: Line) -> list[Token]:
         if drawn is not None and drawn.start(1) <= m.start() < drawn.end(1):
             continue  # tqdm's ASCII bars are drawn with digits
         gap = text[max(end, m.start() - 160) : m.start()]
-        if is_word(m, gap) or (text[m.end() : m.end() + 1] == ")" and _CALL.search(gap) and _GIVES.match(text, m.end())):
+        if is_word(m, gap) or is_of_name(m, gap):
             continue
         found.append((m, gap))
         end = m.end()
@@ -130,7 +126,7 @@ class _Scan:
             if m["frac"]:
                 self._fraction(i, key, role)
             else:
-                self._number(i, key, role)
+                self._number(i, key, role, previous)
 
     def _add(self, role: str, tag: str, span: tuple[int, int]) -> None:
         self.line.fields.append(Field(role, tag, *span))
@@ -138,7 +134,7 @@ class _Scan:
     def _fraction(self, i: int, key: str, role: str) -> None:
         """``120/500``: a step of how many, an epoch of how many, or neither."""
         m, gap = self.tokens[i]
-        opened = (gap.rstrip()[-1:] in {"[", "(", "|", ":"} or _DRAWN.search(gap) is not None) and not self._of_share(i)
+        opened = (gap.rstrip()[-1:] in {"[", "(", "|", ":", "<"} or _DRAWN.search(gap) is not None) and not self._of_share(i)
         beside = "epoch" in self.found and key.lower() in vocabulary.LAST_RESORT  # "epoch=0 i=378/530", or no word at all
         bare = key.lower() in _TRAINING or beside or (not key and (opened or (i == 0 and not gap.strip())))
         roles = ("skip", "skip")
@@ -161,8 +157,8 @@ class _Scan:
         """``95.5% (955/1000)``: counts behind a share of them."""
         return i > 0 and self.tokens[i][1].strip() == "(" and self.tokens[i - 1][0]["unit"] == "%"
 
-    def _number(self, i: int, key: str, role: str) -> None:
-        m, _ = self.tokens[i]
+    def _number(self, i: int, key: str, role: str, previous: str) -> None:
+        m, gap = self.tokens[i]
         span, unit = m.span("num"), (m["unit"] or "").strip()
         where = self._position(i, key, role, unit)
         if where:
@@ -171,8 +167,13 @@ class _Scan:
             self._add("rank", "", span)
         elif key[:1] == "(" and first_of_several(key[1:], m.string[m.end() :][:1], self.keys[i + 1 :]):
             self._metric(i, key[1:], unit)
+        elif not key and previous and gap.strip() in {"->", "=>"}:
+            self.line.fields[-1] = self.line.fields[-1]._replace(role="skip")  # "learning rate 0.0002 -> 0.0001": what it is from here on
+            self._add("metric", previous, span)
         elif not key and self.found and not self.line.bar and closes_with_seconds(m, unit):
             self._add("metric", "time", span)  # "epoch 3 | loss 0.25 | 1.7s"
+        elif not key and i == 0 and unit == "%" and gap.strip() == "[":
+            self._add("metric", "progress", span)  # "[99.88%] batch_index=105408"
         elif not key:
             self._add("metric" if SPEED.fullmatch(unit) and not self.line.bar else "skip", unit, span)
         elif self._is_metric(i, key):
@@ -189,6 +190,8 @@ class _Scan:
             return "step"
         if unit:
             return ""
+        if role and i > 0 and OF_BEST.search(m.string, self.line.body, m.start()):
+            return "skip"
         if role and m["num"][0] != "-" and whole(m["num"]) is not None and not (self.line.braces and "." in m["num"]):
             if role == "step" and self._counts_batches():
                 return "global"
@@ -218,7 +221,7 @@ class _Scan:
     def _is_metric(self, i: int, key: str) -> bool:
         m, gap = self.tokens[i]
         text, explicit = m.string, self.keys[i][2]
-        if m["unit"] in {"h", "m"} and _AND_SECONDS.match(text, m.end()):
+        if m["unit"] in {"h", "m"} and AND_SECONDS.match(text, m.end()):
             return False  # a duration in several units
         if (
             text[m.end("num") :][:2] == "%|"
@@ -237,7 +240,7 @@ class _Scan:
         line, (first, end) = self.line, self.tokens[i][0].span("num")
         scaled = unit in SUFFIX and ("consumed_tokens" in line.text or _COUNTED.search(key) is not None)
         line.scaled = line.scaled or scaled
-        if unit in _TIMES and role_of(key, "num", True):  # "Step: 34ms"
+        if unit in TIMES and role_of(key, "num", True):  # "Step: 34ms"
             key = f"{key} time ({unit})"
         if OF_SPEED.fullmatch(key) and SPEED.fullmatch(unit):  # "Speed: 6.98 samples/sec"
             key = f"{key} ({unit})"

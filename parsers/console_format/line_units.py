@@ -11,11 +11,13 @@ _DONE = r"(?:tok|tokens?|words?|samples?|examples?|images?|imgs?|sents?|sentence
 _EACH = r"(?:(?:sec|s|ms|us|µs)/(?:batch|step|iter|upd(?:ate)?)|[mµu]s/it)"
 UNIT = (
     rf"(?:(?:\s(?!\S+[:=]|[^\s/]+\s+[:=]|[a-z]{{1,20}}/s\s{{1,3}}[\d.]{{1,24}}\s{{0,20}}$))?(?:{_EACH}|ms|[KMG]i?B|{_DONE}/s(?:ec)?|it/s(?:ec)?|secs?|seconds|TFLOPS?|TFLOP/s)"
-    r"|%|µs|us|mins?|[smhkKMGTBxz]|kit|it/s|s/it|it(?= \[|/\d)|/s(?:ec)?(?:/gpu)?)(?![\w])"
+    r"|%|dB|µs|us|mins?|[smhkKMGTBxz]|kit|it/s|s/it|it(?= \[|/\d)|/s(?:ec)?(?:/gpu)?)(?![\w])"
 )
 SPEED = lazy_re(rf"(?:{_DONE}|it)/s(?:ec)?|{_EACH}")  # units that say what is measured
 OF_SPEED = lazy_re(r"(?i)(?:avg[_ ])?(?:speed|throughput|ips)")  # words for a speed, of which the unit says what is counted
 _OF_BAR = lazy_re(_EACH)
+TIMES = {"ms", "us", "µs", "s", "sec", "secs", "seconds"}
+AND_SECONDS = lazy_re(r" ?\d+(?:\.\d+)?[ms]\b")  # the rest of a duration in several units
 _SECONDS = {"s", "sec", "secs", "second", "seconds"}
 _CLOSES, _MINUTES = lazy_re(r"[\s)\]|]*"), lazy_re(r"\d ?(?:h|m|min) ?$")
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from parsers.console_format.line_prefix import Line
+from parsers.console_format.line_prefix import Line, number
 from parsers.lazy_regex import lazy_re
 
 _NUM = r"(?:np\.float(?:32|64)\()?+-?+(?:\d{1,9}+(?:\.\d{0,19}+)?+|\.\d{1,19}+)(?:[eE][+-]?\d{1,3}+)?+\)?+"
@@ -19,6 +19,7 @@ _PER_PART = lazy_re(
 )
 _WORD = r"[A-Za-z][\w.%/-]{0,30}+(?: [A-Za-z][\w.%/-]{0,30}+){0,2}"
 _NAMED = lazy_re(rf"\[(?P<names>{_WORD}(?:, {_WORD}){{1,7}})\]\s?[:=]\s?\[(?P<list>\s?{_NUM}(?:, {_NUM}){{1,7}})\s?\]")
+_FEW = 2  # unit: shares; two that make up a whole may be anything
 _OF_CLASSES = lazy_re(r"(?i)\b(?:dice|m?iou|jaccard)\b")
 _OF_EXPERTS = lazy_re(r"(?i)\b(?:experts?|router|moe)\b")
 _LOAD = lazy_re(r"(?i)(?:experts?|router|moe)[ _/](?:load|share|usage|util\w*|frac(?:tion)?)/\d+$")  # as a tag
@@ -46,14 +47,26 @@ def put_vectors(line: Line) -> None:
     for m in (found for pattern in (_LIST, _SLASHED, _PER_PART) for found in pattern.finditer(line.text, line.body)):
         first, end = m.span("list")
         own = [i for i, f in enumerate(line.fields) if first <= f.start < end]
-        free = (
-            _FRACTION.search(f" {m['list']}") is not None and len(own) > 1 and all(line.fields[i].role in {"skip", "metric"} for i in own)
+        shares = _SHARE.match(m["name"]) is not None and _are_shares(
+            [number(line.text[f.start : f.end]) for f in (line.fields[i] for i in own)]
         )
-        name = f"expert {m['name']}" if _SHARE.match(m["name"]) and _OF_EXPERTS.search(line.text, line.body, m.start()) else m["name"]
+        free = (
+            (shares or _FRACTION.search(f" {m['list']}") is not None)
+            and len(own) > 1
+            and all(line.fields[i].role in {"skip", "metric"} for i in own)
+        )
+        of_experts = shares or (_SHARE.match(m["name"]) is not None and _OF_EXPERTS.search(line.text, line.body, m.start()) is not None)
+        name = f"expert {m['name']}" if of_experts else m["name"]
         told = placed or _OF_CLASSES.search(name) or _LOAD.search(f"{name}/0")
         if free and told and not _OTHERS.search(name):
             for place, i in enumerate(own):
                 line.fields[i] = line.fields[i]._replace(role="metric", tag=f"{name}/{place}")
+
+
+def _are_shares(values: list[float]) -> bool:
+    """Do they make up a whole, of 1 or in percent, up to their rounding (``load 22/15/32/31``)? The loads of machines do not."""
+    whole = sum(values)
+    return len(values) > _FEW and min(values) >= 0 and any(abs(whole - of) <= len(values) / 200 * of for of in (1, 100))
 
 
 def is_load(tag: str) -> bool:

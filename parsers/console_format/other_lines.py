@@ -30,6 +30,7 @@ _GOES_ON = lazy_re(r"\W*(?:Exception in thread |--- Logging error ---|Exception 
 _KEYS, _VALUES = {"parameter", "key", "name", "argument", "option", "setting", "config"}, {"value", "values", "setting", "default"}
 _LONGEST_HEADER = 200  # characters; in a line of stars, where the stars end is a question with too many answers
 _WARNED = lazy_re(r"[^\s:]+\.py:\d+: [A-Z]\w*Warning\b|[A-Z]:\\[^:]+\.py:\d+: [A-Z]\w*Warning\b")
+_QUOTES = 3  # unit: lines; the words of a warning may fill some before the line that it quotes
 _HF_HEADER = lazy_re(
     r"^\s*(Num examples|Num Epochs|Instantaneous batch size per device|Total train batch size[^=]*|"
     r"Gradient Accumulation steps|Total optimization steps) = ([\d,]+)"
@@ -50,7 +51,7 @@ class Words:
         self.list = SettingsList()
         self.told: set[int] = set()  # lines whose settings are known
         self.source: collections.deque[int] = collections.deque(maxlen=3)  # last lines that were Python
-        self.warned = False  # the line before is a warning of Python's, which quotes a line of its program
+        self.warned = -_QUOTES - 1  # the last line with a warning of Python's, which quotes a line of its program
         self.last_overflow = ("", -1)
         self.above = ""  # the line before
         self.said: collections.deque[tuple[str, str, int | None]] = collections.deque(maxlen=16)
@@ -202,7 +203,7 @@ class Words:
 
     def program(self, n: int, text: str) -> bool:
         """Source code that the log quotes; three such lines close together begin a listing."""
-        quoted, self.warned = self.warned, _WARNED.match(text) is not None
+        quoted, self.warned = n - self.warned <= _QUOTES, n if _WARNED.match(text) is not None else self.warned
         if is_code(text, sure=True):
             if not quoted:
                 self.source.append(n)

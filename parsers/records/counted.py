@@ -15,7 +15,7 @@ from parsers.tables import Gap, Note, table_of
 
 LEAST = 8  # bound: fewer values make no curve; a closing table may name a loss or two
 _AGAIN = 3  # bound: what comes once or twice is a summary
-_SCORES = ("acc.", "ppl.", "bpb.", "score.")
+_SCORES = ("acc.", "ppl.", "bpb.", "score.", "rl.reward")
 NOTE = "no line names a step: the values of each metric are counted"
 
 

@@ -2,8 +2,8 @@
 
 A step that falls back shows it alone where it lands above the beginning, as from a checkpoint. Where it lands at the
 beginning the file must show a launch as well: a line, a pause in the clock, or a loss that begins again; a counter that is
-set back each epoch shows none. Where steps only grow, a line must say that the process ended or resumed, or a launch that is
-known from elsewhere must fall into a pause.
+set back each epoch shows none. Where steps only grow, a line must say that the process ended or resumed, a launch that is
+known from elsewhere must fall into a pause, or the settings must be stated again beside something that tells of a launch.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def boundaries(clock: Clock, source: str, said: list[Line], launches: list[float
     usual = max(float(np.median(known)), float(whole)) if len(known) else None
     mine = sorted((x for x in said if x.source == source and x.at is not None), key=lambda x: x.at or 0)
     file = _File(clock, source, mine, pauses, usual)
-    found = dict(_back(file)) | dict(_told(file)) | dict(_launched(file, launches)) | dict(_counted(file))
+    found = dict(_back(file)) | dict(_told(file)) | dict(_stated(file)) | dict(_launched(file, launches)) | dict(_counted(file))
     if found and max(np.diff([0, *sorted(found), len(clock.step)])) < FEW and clock.step.min() > clock.interval:
         return {}  # a row or two each, far above the beginning: summaries
     return found or dict(_resumed_elsewhere(file, [(x, top) for x, top in resumed if x.source != source]))
@@ -167,6 +167,15 @@ def _told(file: _File) -> Iterator[tuple[int, Evidence]]:
     for x in file.said:
         row = file.row(x.at or 0)
         if row and (_resumes(file, row, x) if x.kind == "resume" else _gone(file, row, x)):
+            yield row, Evidence(x.text, x.source, x.at)
+
+
+def _stated(file: _File) -> Iterator[tuple[int, Evidence]]:
+    """Rows behind settings that are printed once more, as at the top of the launch before, where a pause, another line of a launch, or one of them that
+    differs shows that a program did not merely print them twice."""
+    for x in file.said:
+        row = file.row(x.at or 0) if x.again else 0
+        if row and (file.paused(row) or x.again != "the same" or any(o is not x and o.kind in _PROCESS for o in file.between(row))):
             yield row, Evidence(x.text, x.source, x.at)
 
 

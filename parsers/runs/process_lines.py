@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -17,6 +18,7 @@ LAUNCH = {"start", "resume"}  # kinds of events
 BEGINS = LAUNCH | {"config"}
 DEATHS = {"signal", "scheduler", "hardware"}
 ENDS = DEATHS | {"finished", "traceback", "oom", "exit", "status", "nccl", "hang"}
+_ENOUGH, _MOST = 5, 0.8  # bound: as few settings, or a smaller share of them, may be those of a part of the training
 BLOCK = 2  # lines between two settings of one block: an empty one, a heading
 _STAMP = lazy_re(r"(?<!\d)(20\d{6})[-_T]?(\d{6})(?!\d)")
 
@@ -32,6 +34,7 @@ class Line:
     at: int | None
     step: int | None
     time: float | None
+    again: str = ""  # of printed settings: "" where they are the first of their kind in the file, else "the same" or "other values"
 
 
 def lines(tables: dict[str, pa.Table]) -> list[Line]:
@@ -40,13 +43,36 @@ def lines(tables: dict[str, pa.Table]) -> list[Line]:
     columns = (events[c].to_pylist() for c in ("kind", "level", "text", "source", "at", "step", "time"))
     found = [Line(*row) for row in zip(*columns, strict=True)]
     logs = set(arrow.words(tables["metrics"]["source"]))
-    last: tuple[str, int] = ("", 0)
-    for source, at in zip(config["source"].to_pylist(), config["at"].to_pylist(), strict=True):
-        if source in logs and at is not None:
-            if source != last[0] or not 0 <= at - last[1] <= BLOCK:
-                found.append(Line("config", "info", "settings are printed", source, at, None, None))
-            last = (source, at)
+    before: dict[str, list[dict[str, str]]] = {}  # the blocks of each file
+    for source, at, settings in _blocks(config, logs):
+        again = next(filter(None, (_stated_again(block, settings) for block in before.get(source, ()))), "")
+        before.setdefault(source, []).append(settings)
+        found.append(Line("config", "info", f"settings are printed{again and f' again, {again}'}", source, at, None, None, again))
     return found
+
+
+def _blocks(config: pa.Table, logs: set[str]) -> Iterator[tuple[str, int, dict[str, str]]]:
+    """The blocks of settings that logs print: file, place and what is set."""
+    source, first, last, settings = "", 0, 0, dict[str, str]()
+    for name, at, key, value in zip(*(config[c].to_pylist() for c in ("source", "at", "key", "value")), strict=True):
+        if name not in logs or at is None:
+            continue
+        if name != source or not 0 <= at - last <= BLOCK:
+            if settings:
+                yield source, first, settings
+            source, first, settings = name, at, {}
+        last = at
+        settings[key] = value
+    if settings:
+        yield source, first, settings
+
+
+def _stated_again(before: dict[str, str], now: dict[str, str]) -> str:
+    """Does a block set what an earlier one has set, and to other values?"""
+    shared = before.keys() & now.keys()
+    if len(shared) < _ENOUGH or len(shared) < _MOST * max(len(before), len(now)):
+        return ""
+    return "the same" if all(before[k] == now[k] for k in shared) else "other values"
 
 
 def launch_times(said: list[Line], config: pa.Table) -> list[float]:

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from forensics.detectors import initial_loss
+from forensics.errors import CannotTell
 from tests.forensics.curves import run_of
 from tests.forensics.curves_in_logs import run
 
 T = np.arange(60)
+HITS = 0.5 - 0.5 * np.exp(-T / 9)
 LOSS = 3.0 + 17 * np.exp(-T / 3)
 GPT = {"n_layer": 2, "n_head": 4, "n_embd": 64, "block_size": 64}
 
@@ -25,14 +27,28 @@ GPT = {"n_layer": 2, "n_head": 4, "n_embd": 64, "block_size": 64}
         (GPT, {}, "warning"),
         ({"n_head": 4, "seq_len": 64}, {}, "info"),  # of numbers in time, too
         ({"block_size": 64}, {}, "info"),
-        ({}, {"acc.train": 1 - np.exp(-T / 9)}, "warning"),
-        ({"loss.config.reduction": "sum_over_batch_size"}, {"acc.train": 1 - np.exp(-T / 9)}, "warning"),
-        ({"reduction": "sum"}, {"acc.train": 1 - np.exp(-T / 9)}, "info"),
+        ({}, {"acc.train": HITS}, "warning"),
+        ({"loss.config.reduction": "sum_over_batch_size"}, {"acc.train": HITS}, "warning"),
+        ({"reduction": "sum"}, {"acc.train": HITS}, "info"),
+        ({}, {"acc.train": 2 * HITS}, "info"),  # 3 nats where nearly all are right: the loss has other terms
+        (
+            {},
+            {"acc.train": HITS / 1000},
+            "info",
+        ),  # hardly any is right that has a twentieth of the probability: whole sequences are counted
     ],
 )
 def test_a_first_loss_far_too_high(config: Any, metrics: Any, severity: str) -> None:
     (found,) = initial_loss.detect(run_of({"loss.train": LOSS, **metrics}, config=config))
     assert found.severity == severity
+
+
+def test_a_loss_of_sequences_is_not_bounded_by_the_number_of_classes() -> None:
+    config = {"num_classes": 100, "batch": 8, "lr": 1e-3}
+    (found,) = initial_loss.detect(run_of({"loss.train": LOSS}, config=config))
+    assert found.severity == "warning"
+    with pytest.raises(CannotTell, match="of a sequence"):
+        list(initial_loss.detect(run_of({"loss.train": LOSS}, config=config | {"loss_weights.SeqCTC": 1.0})))
 
 
 @pytest.mark.parametrize(("more", "severity"), [({}, "info"), ({"ppl": lambda i: 1000.0 / i}, "warning")])

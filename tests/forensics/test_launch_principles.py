@@ -187,6 +187,19 @@ def test_settings_are_compared_by_value_and_only_between_two_launches(tmp_path: 
         assert changed == (differ and name == "twice")
 
 
+@pytest.mark.parametrize(("batch", "keys"), [(4, ["batch"]), (128, None)])
+def test_the_step_where_a_launch_goes_on_is_no_setting_that_changed(tmp_path: Path, batch: int, keys: list[str] | None) -> None:
+    rows: list[dict[str, object]] = []
+    for begin, size in ((0, 128), (50, batch)):
+        config = {"model": "vae", "batch": size, "lr": 1e-3, "seed": 3, "latent": 8}
+        rows.append({"event": "start", "time": 1.7e9 + begin + 100 * (begin > 0), "from_step": begin, "config": config})
+        rows += [{"step": i, "loss": v, "time": 1.7e9 + i + 100 * (begin > 0)} for i, v in enumerate(curve(100)) if 0 <= i - begin < 50]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    case = forensics.analyze(str(tmp_path))
+    changed = [f.facts.keys for f in case.findings if f.kind == "config_change"]
+    assert changed == ([keys] if keys else []) and len(case.run["attempts"]) == 2
+
+
 @pytest.mark.parametrize(
     ("override", "differ"), [("  lr ................... 0.12", True), ("  lr ................... 0.0020", False), ("", False)]
 )

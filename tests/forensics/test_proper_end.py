@@ -71,6 +71,12 @@ def test_a_round_number_of_whole_epochs_looks_finished(tmp_path: Path, epochs: i
     assert (end.kind, end.how) == (kind, "guess" if kind == "finished" else "")
 
 
+@pytest.mark.parametrize(("last", "kind"), [(600, "finished"), (590, "unknown")])
+def test_a_round_number_of_epochs_of_which_some_were_logged(tmp_path: Path, last: int, kind: str) -> None:
+    (tmp_path / "log.txt").write_text("".join(f"epoch:{n}, trainLoss:{2 + 1 / n:.4f}\n" for n in range(10, last + 1, 10)))
+    assert how_it_ended.ending(read(tmp_path)).kind == kind
+
+
 def test_a_round_epoch_that_is_cut_short_looks_like_no_end(tmp_path: Path) -> None:
     rows = [{"epoch": i // 5, "step": i, "loss": 2 - i / 300} for i in range(100)]
     assert how_it_ended.ending(read(jsonl(tmp_path / "whole", rows))).how == "guess"

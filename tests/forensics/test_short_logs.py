@@ -118,6 +118,21 @@ def test_a_rate_without_warmup_is_reset_where_a_line_says_that_a_checkpoint_was_
     assert found(lr_schedule, forensics.read(tmp_path))[0].facts.at_resume == reset
 
 
+@pytest.mark.parametrize(
+    ("rate", "config", "early"),
+    [
+        (np.zeros(40), {"lr": 2e-3}, True),  # through before anything was logged
+        (2e-5 * 0.1**T, {"lr": 2e-3, "decay_steps": 4}, True),  # four steps of 160 are no decay that is meant
+        (2e-5 * 0.1**T, {"lr": 2e-3, "decay_steps": 12}, False),
+        (np.full(40, 2e-5), {"lr": 2e-3}, False),  # constant: of another group of parameters
+        (np.zeros(40), {}, False),
+    ],
+)
+def test_a_rate_far_below_the_configured_one_from_the_first_row_on(rate: Floats, config: dict[str, float], early: bool) -> None:
+    steps = range(4, 164, 4)
+    assert bool(grave(schedule_length, {"lr": rate}, steps=steps, config=config | {"max_steps": 160})) == early
+
+
 def test_a_rate_that_stands_early() -> None:
     rate = np.maximum(1e-3 * (1 - T / 10), 2e-5)
     assert grave(schedule_length, {"lr": rate}, interval=4)

@@ -603,6 +603,23 @@ def test_a_loss_whose_lines_name_no_step_is_counted(tmp_path: Path) -> None:
     assert "counted" not in parsers.read(tmp_path).sources[0].note
 
 
+def test_rewards_without_a_step_are_counted_and_a_count_stands_behind_a_percentage(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("".join(f"19:24:{i:02} - INFO \t|    Cumulative Reward: {i}.0\n" for i in range(40)))
+    assert parsers.read(tmp_path).tables["metrics"]["step"].to_pylist() == list(range(1, 41))
+    (tmp_path / "train.log").write_text("".join(f"[{i / 40:.2%}] batch_index={64 * i} loss={3 - i / 30:.4f}\n" for i in range(1, 41)))
+    steps = {r["step"] for r in parsers.read(tmp_path).tables["metrics"].to_pylist()}
+    assert steps == {64 * i for i in range(1, 41)}
+
+
+def test_a_log_may_be_named_in_another_language(tmp_path: Path) -> None:
+    (tmp_path / "训练日志.txt").write_text("(conv): Conv2d(3, 16)\n" * 400 + printed_epochs())
+    assert parsers.read(tmp_path).tables["metrics"].num_rows == 12
+
+
+def printed_epochs() -> str:
+    return "".join(f"Training epoch: {i}\nMean training loss: {3 - i / 30:.4f}.\n" for i in range(1, 13))
+
+
 def test_a_line_that_names_its_epoch_is_a_report_whatever_its_words(tmp_path: Path) -> None:
     text = "".join(f"Epoch [{e}/9] Recon: {1 / e:.4f} | KL: {3 / e:.4f} | Phys: 0.5000 (w=0.100)\n" for e in range(1, 5))
     tables, gaps, _ = log(tmp_path, text)

@@ -462,6 +462,27 @@ def test_what_a_word_beside_a_bracket_or_a_value_belongs_to(text: str, metrics: 
 @pytest.mark.parametrize(
     ("text", "metrics"),
     [
+        ("<5/260> loss 4.5 (last 4.25), norm of grads 4.0, 487 ms/upd", {"loss": 4.5, "norm grads": 4.0, "ms/upd": 487}),
+        ("learning rate 0.5 -> 0.25", {"learning rate": 0.25}),  # from here on
+        ("Mean test loss of 63 batches: 4.5.", {"Mean test loss": 4.5}),
+        ("eval box accuracy (IoU=0.7): 0.25", {"eval accuracy (IoU=0.7)": 0.25}),
+        ("  PSNR = 27.5dB, SSIM = 0.75", {"PSNR": 27.5, "SSIM": 0.75}),
+        ("Accuracy:  0.5 Best 0.75 ep 67", {"Accuracy": 0.5, "Best": 0.75}),  # where the best was is no place of this line
+    ],
+)
+def test_numbers_that_belong_to_a_name_or_follow_from_it(text: str, metrics: dict[str, float]) -> None:
+    assert dict(read_line(text).metrics()) == metrics
+    assert read_line(text).value("epoch") is None
+
+
+def test_a_row_of_names_whose_numbers_are_gone_is_still_one() -> None:
+    found = read_line("    40  nll     nan  g       nan  lr 0.50000").metrics()
+    assert [tag for tag, _ in found] == ["nll", "g", "lr"] and [x == x for _, x in found] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "metrics"),
+    [
         ("32/32 - 1s - 29ms/step - loss: 0.25", {"ms/step": 29, "loss": 0.25}),
         ("32/32 [====] - 1s 29us/step - loss: 0.25", {"us/step": 29, "loss": 0.25}),
         ("ep 0 upd   25 | ctc 0.5 | 56 ms/upd", {"ctc": 0.5, "ms/upd": 56}),

@@ -36,6 +36,13 @@ def tags(text: str) -> list[str]:
         ("epoch 3 net: cls=0.5 box=0.25", ["cls", "box"]),  # whose, not what
         ("epoch 3 valid n=120 loss=0.5 roc_auc=0.6", ["valid n", "valid loss", "valid roc_auc"]),  # how many were evaluated
         ("epoch 3 train n=900 valid n=120 loss=0.5", ["train n", "valid n", "loss"]),
+        ("[Epoch: 01] Valid acc: 0.8 | loss: 9.5", ["Valid acc", "valid loss"]),  # what follows a measure of a split is of that split
+        ("**Epoch: 001/020 | Test. Acc.: 97.5% | Loss: 0.5", ["Test. Acc", "test Loss"]),
+        (
+            "Epoch: 1/9 Lr=0.5 | train Loss:5.5 Acc_9:0.5 | test Loss:4.5 Acc_9:0.25",
+            ["Lr", "train Loss", "train Acc_9", "test Loss", "test Acc_9"],
+        ),
+        ("   held-out xent 1.75 ppl 5.75", ["held-out xent", "heldout ppl"]),
         ("epoch 3 loss=0.5 valid n=120", ["loss", "valid n"]),
         ("trainloss=0.5 trainacc=0.7 VAL loss=0.6 acc=0.4 QWK=0.1", ["trainloss", "trainacc", "VAL loss", "val acc", "val QWK"]),
         ("ep 3 train loss=0.5 acc=0.7 val loss=0.6 acc=0.4", ["train loss", "train acc", "val loss", "val acc"]),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import parsers
 from parsers.tables import Run
 
@@ -135,9 +137,13 @@ _WARNED = "".join(
 )
 
 
-def test_lines_that_warnings_quote_are_no_printed_program(tmp_path: Path) -> None:
+_AND_ADVISED = _WARNED.replace("replaced\n", "replaced\nFor more details and guidance see the release notes\n")
+
+
+@pytest.mark.parametrize("warned", [_WARNED, _AND_ADVISED])
+def test_lines_that_warnings_quote_are_no_printed_program(tmp_path: Path, warned: str) -> None:
     losses = "".join(f"Epoch 0 Update {i} Cost {9 - i / 10}\n" for i in range(1, 9))
-    assert steps(read(tmp_path, _WARNED + losses), "Cost") == list(range(1, 9))
+    assert steps(read(tmp_path, warned + losses), "Cost") == list(range(1, 9))
 
 
 def test_a_printed_program_measures_nothing(tmp_path: Path) -> None:

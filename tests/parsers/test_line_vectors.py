@@ -21,6 +21,8 @@ def told(text: str) -> dict[str, float]:
         ("step: 10 loss: 4.5 expert_load: [0.500, 0, 0.500, 0]", {f"expert_load/{i}": (0.5, 0.0)[i % 2] for i in range(4)}),
         ("Epoch 3: Pseudo dice [0.5, 0.0]", {"Pseudo dice/0": 0.5, "Pseudo dice/1": 0.0}),
         ("tokens per expert (layer 0..1): 1.5 1.5 | share [0.25, 0.75]", {"expert share/0": 0.25, "expert share/1": 0.75}),
+        ("step 3 loss 4.5  load 22/15/32/31", {f"expert load/{i}": x for i, x in enumerate((22.0, 15.0, 32.0, 31.0))}),
+        ("step 3 loss 4.5  load 22/15/32/36", {}),  # more than a whole: of machines
         ("step 3 classes: 2 | share [0.25, 0.75]", {"share/0": 0.25, "share/1": 0.75}),
         ("iter 5: loss 2.5 | max logit per layer 5.5 6.25 7.0", {f"max logit per layer/{i}": x for i, x in enumerate((5.5, 6.25, 7.0))}),
         ("Pseudo dice [np.float32(0.5), np.float32(0.0)]", {"Pseudo dice/0": 0.5, "Pseudo dice/1": 0.0}),  # at no step, but surely measured

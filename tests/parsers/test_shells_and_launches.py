@@ -53,6 +53,25 @@ def test_a_fraction_in_front_of_a_line_without_a_clock_counts(tmp_path: Path) ->
     )
 
 
+SETTINGS = '{{"algo": "PPO", "seed": 17, "n_epochs": {}, "gamma": 0.99, "clip": 0.2, "from_step": {}}}\n'
+
+
+@pytest.mark.parametrize(
+    ("epochs", "between", "launches"),
+    [
+        (20, "", [[10, 400], [410, 800]]),  # other values
+        (8, "loading checkpoint from step 400\n", [[10, 400], [410, 800]]),  # another line of a launch
+        (8, "", [[10, 800]]),  # printed twice
+    ],
+)
+def test_settings_that_are_stated_again_begin_a_launch(tmp_path: Path, epochs: int, between: str, launches: list[list[int]]) -> None:
+    first, second = ("".join(f"step {n} loss {3 - n / 500:.3f}\n" for n in steps) for steps in (range(10, 401, 10), range(410, 801, 10)))
+    again = SETTINGS.format(epochs, 0 if epochs == 8 else 400)
+    (tmp_path / "train.log").write_text(SETTINGS.format(8, 0) + first + again + between + second)
+    run = parsers.read(tmp_path)
+    assert [a["steps"] for a in run.attempts] == launches
+
+
 @pytest.mark.parametrize("name", ["Fetching 18 files", "Loading checkpoint shards", "Downloading shards"])
 def test_a_bar_of_a_preparation_is_no_step(tmp_path: Path, name: str) -> None:
     bar = "".join(f"{name}: {100 * n // 4}%|{'#' * n:4}| {n}/4 [00:01<00:01,  3.54it/s]\n" for n in range(5))

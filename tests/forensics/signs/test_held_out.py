@@ -98,6 +98,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (L.accuracy_is_one_class, "absent", both(ROTE, AT_ONCE) | {"acc.eval": np.full(60, 0.713)}, {}),  # a constant learns nothing by heart
     (C.eval_at_chance_throughout, "seen", both(ROTE, FLAT), CLASSES),
     (C.eval_at_chance_throughout, "seen", {"acc.eval": np.full(60, 0.101)}, CLASSES),
+    (C.eval_at_chance_throughout, "seen", {"acc.eval": 0.1 + 0.01 * np.sin(T) + 0.03 * (T == 20)}, CLASSES),  # the best of many is luck
+    (C.eval_at_chance_throughout, "absent", {"acc.eval": np.linspace(0.1, 0.135, 60)}, CLASSES),
     (C.eval_at_chance_throughout, "absent", both(FALLS, FALLS), CLASSES),
     (C.eval_at_chance_throughout, "cannot tell", both(FALLS, FLAT), {}),
     (H.eval_jumped, "seen", both(FALLS, STEPS), {}),

@@ -75,6 +75,7 @@ def test_odd_runs_raise_nothing(x: Any) -> None:
         (RISES * 0.9, RISES + 50, {"mixup_alpha": 0.0}, "seen"),
         (RISES, RISES + 13, {}, "absent"),  # dropout, or a mean over the epoch
         (RISES + 50, RISES, {}, "absent"),
+        (np.where(np.arange(len(RISES)) % 3, 0.0, 1.0), 0 * RISES + 0.33, {}, "absent"),  # of one sample each
         (RISES, None, {}, "cannot tell"),
     ],
 )

@@ -149,6 +149,7 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (O.samples_alike, "cannot tell", {"other/val coverage80": FADES}, {}),  # of intervals that a forecast gives
     (O.kl_term_vanished, "seen", {"other/kl_loss": 5 * FADES, "other/recon_loss": ONE}, {}),
     (O.kl_term_vanished, "absent", {"other/kl_loss": 5 * ONE}, {}),
+    (O.kl_term_vanished, "cannot tell", {"other/kl_loss": 0 * ONE, "other/recon_loss": ONE}, {}),  # never switched on
     (O.kl_term_vanished, "seen", {"other/kl_loss": 0.01 * ONE, "other/recon_loss": 30 * ONE}, {}),
     (O.kl_term_vanished, "absent", {"other/kl_loss": 0.01 * ONE, "other/recon_loss": 0.1 * ONE}, {}),  # means over pixels
     (O.kl_term_vanished, "absent", {"other/kl_loss": 0.01 * ONE}, {}),
