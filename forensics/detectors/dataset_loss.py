@@ -7,7 +7,7 @@ What it sees
 How it decides
     All tags that carry an evaluation loss (or a perplexity that is of none of these losses, by its logarithm; or a cross entropy that has a name of
     its own and is logged where evaluations are and nowhere else), an accuracy of an evaluation, or the training loss of one part of the data, of
-    which two or more were logged at least six times. One evaluation in two files is one set, and a perplexity that is none of the loss beside it
+    which two or more were logged at least six times; and evaluations that one unknown measure of several tasks names (`forensics.run.tasks`). One evaluation in two files is one set, and a perplexity that is none of the loss beside it
     (of a codebook) is none. It fires for a set whose last three values lie 5 % and three noises beyond its best, at least
     three evaluations back, while the median of the other sets got better over the same steps. For information: to forget one source
     can be what a new mixture is meant to do, and overfitting has its own detector. A warning where what was known is gone: the set
@@ -42,6 +42,7 @@ from forensics.run.first_evaluations import with_first
 from forensics.run.inputs import surviving
 from forensics.run.robust import error_of_median, median
 from forensics.run.series import Series, parts, series
+from forensics.run.tasks import tasks
 from forensics.spikes.visible import MARGIN
 from parsers.lazy_regex import lazy_re
 from parsers.loss_names import EVAL, TRAIN, is_likelihood
@@ -53,7 +54,10 @@ INPUTS = ["loss.eval"]
 LEAST = 6  # bound: three evaluations make the last level, and the four second differences of six its noise
 RISE = 0.05  # unit: what a change of data is worth telling from; not critical: for information only (docs/thresholds.md)
 NOISES = 3.0  # statistical: a median of three is off by 0.7 noises, so this is 4 sigma, which chance does once in 30,000
-NAMES = {"loss.eval": 1.0, "loss.part": 1.0, "acc.eval": -1.0}  # -1: the higher, the better
+TASKS = "tasks"  # forensics.run.tasks: by a measure of any name
+NAMES = {"loss.eval": 1.0, "loss.part": 1.0, "acc.eval": -1.0, TASKS: 1.0}  # -1: the higher, the better
+MANIFOLD = 10.0  # unit: a share above it says no more than that
+LEFT = 0.1  # bound: a tenth of what had been learnt is next to nothing
 HALF = 0.5  # unit: half of the first value is left of what was learnt
 KNEW = 0.25  # unit: a quarter of what a set cost before the first step, as in the divergence detector
 PRINTED = 0.01  # share by which a loss and the logarithm of its own perplexity differ where both were printed with three digits
@@ -97,7 +101,7 @@ class Set(NamedTuple):
 
 
 def _sets(run: Run, name: str) -> list[Set]:
-    logged = [with_first(run, s) for s in parts(run, name)]
+    logged = [with_first(run, s) for s in parts(run, name)] if name != TASKS else [*tasks(run)]
     logged += _of_other_data(run, "loss.aux") if name == "loss.eval" else []
     found: list[Set] = []
     for x in (Set(s, rows, NAMES[name] * s.value[rows]) for s in logged if len(rows := surviving(s)) > BACK):
@@ -173,8 +177,9 @@ def detect(run: Run) -> Iterator[Finding]:
             if not others or median(others) >= 0:
                 continue
             first, last = int(s.step[rows[best]]), int(s.step[rows[-1]])
-            way, high, low = "rises" if sign > 0 else "falls", s.value[rows[best]], median(s.value[rows[-BACK:]])
-            title = f"{s.tag} {way} from {high:.4g} at step {first} to {low:.4g} while {_told(len(others))} by {-median(others):.1%}"
+            way = "falls" if sign < 0 or s.rises else "rises"
+            high, low = s.logged(s.value[rows[best]]), s.logged(median(s.value[rows[-BACK:]]))
+            title = f"{s.tag} {way} from {high:.4g} at step {first} to {low:.4g} while {_told(others)}"
             table = [
                 [o.tag, *(float(f"{v:.4g}") for v in (o.value[r[0]], o.value[r[np.argmin(cost)]], o.value[r[-1]]))]
                 for o, r, cost in sets[:20]
@@ -206,7 +211,8 @@ def _rises(x: NDArray[np.float64], best: int, rise: float) -> bool:
 def _is_gone(sets: list[Set], i: int, end: float) -> bool:
     """Whether a set that was better than others before they were learnt ends where they were then."""
     unlearnt = [v for j, o in enumerate(sets) if j != i and (v := _before_learning(o.cost)) is not None]
-    return bool(unlearnt) and float(sets[i].cost.min()) < min(unlearnt) and end >= max(unlearnt)  # of no hits, none are fewer
+    best = float(sets[i].cost.min())
+    return bool(unlearnt) and best < min(unlearnt) and end >= max(unlearnt) - LEFT * (max(unlearnt) - best)  # of no hits, none are fewer
 
 
 def _is_guessed(run: Run, train: Series, x: np.ndarray, end: float) -> bool:
@@ -215,8 +221,9 @@ def _is_guessed(run: Run, train: Series, x: np.ndarray, end: float) -> bool:
     return chance is not None and float(x.min()) < HALF * chance and trained_before.from_scratch(train, end, chance)
 
 
-def _told(others: int) -> str:
-    return "the other one improves" if others == 1 else f"the other {others} improve"
+def _told(changes: list[float]) -> str:
+    better = -median(changes)
+    return f"the other {'one improves' if len(changes) == 1 else f'{len(changes)} improve'} {f'by {better:.1%}' if better < MANIFOLD else 'many times over'}"
 
 
 def _before_learning(x: np.ndarray) -> float | None:

@@ -13,15 +13,13 @@ from forensics.run import overflow_frames, settings
 from forensics.run.how_it_ended import ending
 from forensics.run.robust import median
 from forensics.run.series import Floats, Ints, series
-from forensics.run.usable_values import WORDS, lacking, metric, usable
+from forensics.run.usable_values import lacking, metric, usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from forensics.spikes.selected import not_finite
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 FEW = 3  # NaN values that pass: single batches; more are met again and again
-RISEN = 1.1  # times the highest of the fifty values before: no more than the next record of the same scatter
-CALM_LOSS = 1.3  # times the usual loss: below what the detector of the initial loss takes for another state
 FALLEN = 0.1  # of the usual value of the first half: an order of magnitude towards zero
 LEAST = 20  # statistical: values for a median before and one after, of ten each
 SILENT = lazy_re(r"(?i)exit code|\W*failed\b|traceback without")  # that it failed, not of what
@@ -51,7 +49,7 @@ def _values(s: Symptoms) -> list[Finding[nonfinite.Facts]]:
     return norms if not len(step) or step.max() < (norms[0].facts.last or 0) else []
 
 
-def _first(s: Symptoms) -> Finding[nonfinite.Facts] | None:
+def first_of(s: Symptoms) -> Finding[nonfinite.Facts] | None:
     """The first value that is not finite, of loss or gradient norm."""
     return min([*_losses(s), *_norms(s)], key=lambda f: f.facts.first or 0, default=None)
 
@@ -110,31 +108,7 @@ def nan_from_first_value(s: Symptoms) -> Sign:
     return absent(f"Finite values come before the first that is not, at step {facts.first}.", found)
 
 
-def nan_out_of_calm_gradient(s: Symptoms) -> Sign:
-    """The gradient norm keeps to its usual range until the first NaN; absent: it grows before it, an explosion."""
-    return _calm(s, "grad", "grad.norm", nonfinite.CALM)
-
-
-def nan_out_of_calm_loss(s: Symptoms) -> Sign:
-    """The loss keeps to its ordinary scatter until the first NaN; absent: it climbs before it."""
-    return _calm(s, "loss", "loss.train", CALM_LOSS)
-
-
-def _calm(s: Symptoms, key: str, name: str, most: float) -> Sign:
-    """How loss or gradient norm did in the five values before the first NaN."""
-    f, word = _first(s), WORDS[name]
-    if f is None:
-        return _nothing()
-    ratio, before, usual, highest = (getattr(f.facts, f"{key}_{what}") for what in ("ratio", "before", "usual", "highest"))
-    if ratio is None or before is None or highest is None:
-        return cannot_tell(lacking(s.run, 8, name) or f"too few values of {word} come before step {f.facts.first}.")
-    told = f"{before:.3g} at most in the five values before step {f.facts.first}, {usual:.3g} usually"
-    if ratio < most or before <= RISEN * highest:
-        return seen(f"{word[0].upper()}{word[1:]} is calm until then: {told}.", [f], first=f.facts.first, last=f.facts.first)
-    return absent(f"{word[0].upper()}{word[1:]} has grown before: {told}.", [f])
-
-
-def _nothing() -> Sign:
+def nothing() -> Sign:
     return does_not_arise("no value of loss or gradient is NaN, so nothing leads up to one.")
 
 
@@ -209,9 +183,9 @@ def gradient_nan_loss_finite(s: Symptoms) -> Sign:
 
 def falls_to_zero_before_nan(s: Symptoms) -> Sign:
     """Loss or gradient norm falls by more than ten times on its way to the first NaN: something runs towards an edge."""
-    f = _first(s)
+    f = first_of(s)
     if f is None or f.facts.first is None:
-        return _nothing()
+        return nothing()
     told = []
     for name, word in (("grad.norm", "gradient norm"), ("loss.train", "loss")):
         step, value = usable(s.run, name)

@@ -51,6 +51,12 @@ def test_a_loss_of_sequences_is_not_bounded_by_the_number_of_classes() -> None:
         list(initial_loss.detect(run_of({"loss.train": LOSS}, config=config | {"loss_weights.SeqCTC": 1.0})))
 
 
+@pytest.mark.parametrize(("first", "last", "severity"), [(3e6, 1.0, "warning"), (3e6, 1e4, "info"), (3e5, 1.0, "info")])  # of raw targets
+def test_a_loss_of_millions_that_comes_down_to_a_thousandth(first: float, last: float, severity: str) -> None:
+    (found,) = initial_loss.detect(run_of({"loss.train": last + (first - last) * np.exp(-T / 3)}))
+    assert found.severity == severity
+
+
 @pytest.mark.parametrize(("more", "severity"), [({}, "info"), ({"ppl": lambda i: 1000.0 / i}, "warning")])
 def test_minus_the_log_likelihood_of_numbers_has_no_bound(tmp_path: Path, more: dict[str, Any], severity: str) -> None:
     """A flow's, of twelve numbers a row; with a perplexity beside it it is that of a token."""

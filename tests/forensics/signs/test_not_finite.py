@@ -10,6 +10,7 @@ import pytest
 
 from forensics import pipeline
 from forensics.detectors import nonfinite
+from forensics.signs import calm_before_nan as calm
 from forensics.signs import not_finite as signs
 from forensics.signs import not_finite_at_once as at_once
 from forensics.signs.sign import Sign, Symptoms
@@ -55,12 +56,14 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (signs.nan_from_first_value, "seen", {"loss.train": FROM_START}, {}),
     (signs.nan_from_first_value, "absent", {"loss.train": DEAD}, {}),
     (signs.nan_from_first_value, "cannot tell", {"loss.train": LOSS}, {}),
-    (signs.nan_out_of_calm_gradient, "seen", {"loss.train": DEAD, "grad.norm": bad(NORM, slice(200, None))}, {}),
-    (signs.nan_out_of_calm_gradient, "absent", {"loss.train": DEAD, "grad.norm": EXPLODES}, {}),
-    (signs.nan_out_of_calm_gradient, "cannot tell", {"loss.train": DEAD}, {}),
-    (signs.nan_out_of_calm_loss, "seen", {"loss.train": DEAD}, {}),
-    (signs.nan_out_of_calm_loss, "absent", {"loss.train": CLIMBS}, {}),
-    (signs.nan_out_of_calm_loss, "cannot tell", {"loss.train": LOSS}, {}),
+    (calm.nan_out_of_calm_gradient, "seen", {"loss.train": DEAD, "grad.norm": bad(NORM, slice(200, None))}, {}),
+    (calm.nan_out_of_calm_gradient, "absent", {"loss.train": DEAD, "grad.norm": EXPLODES}, {}),
+    (calm.nan_out_of_calm_gradient, "cannot tell", {"loss.train": DEAD}, {}),
+    (calm.nan_out_of_calm_loss, "seen", {"loss.train": DEAD}, {}),
+    (calm.nan_out_of_calm_loss, "absent", {"loss.train": CLIMBS}, {}),
+    (calm.nan_out_of_calm_loss, "cannot tell", {"loss.train": LOSS}, {}),
+    (calm.nan_out_of_calm_loss, "absent", {"loss.train": bad(np.r_[4.6, 4.4, 24.6, LOSS[3:]], slice(3, None))}, {}),  # as in two values
+    (calm.nan_out_of_calm_loss, "cannot tell", {"loss.train": bad(np.r_[4.6, 4.4, 4.6, LOSS[3:]], slice(3, None))}, {}),
     (signs.gradient_nan_before_loss, "seen", {"loss.train": DEAD, "grad.norm": BEFORE}, {}),
     (signs.gradient_nan_before_loss, "absent", {"loss.train": DEAD, "grad.norm": NORM}, {}),
     (signs.gradient_nan_before_loss, "cannot tell", {"loss.train": DEAD, "grad.norm": BEFORE}, {"config": {"precision": "fp16"}}),
