@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from forensics.run.evaluations import shares
+from forensics.run.evaluations import guessing, shares
 from forensics.run.series import Series, series
 from parsers.loss_names import is_likelihood
 from parsers.tables import Run
@@ -24,6 +24,14 @@ def is_trained(run: Run, s: Series, first: float, chance: float | None) -> bool:
     a = series(run, "acc.eval") or series(run, "acc.train")
     guesses = a is not None and float(shares(a.value)[0]) <= GUESSES
     return first < FAR_BELOW * (TWO if guesses or not chance else chance)
+
+
+def knows_at_first(run: Run) -> bool:
+    """Whether the first training loss is far below a guess, or the first accuracy nearly as high as any: a trained model is tuned."""
+    s = series(run, "loss.train")
+    if s is None or not s.usable.any():
+        return knew_at_first(run)
+    return is_trained(run, s, float(s.value[s.usable][0]), guessing(run, s)) or knew_at_first(run)
 
 
 def knew_at_first(run: Run) -> bool:

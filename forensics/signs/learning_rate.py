@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from forensics.detectors import plateau, warmup
-from forensics.run import rate_shape, reach, settings
+from forensics.run import rate_shape, reach, settings, trained_before
 from forensics.run.plan import planned_steps
 from forensics.run.recipe import FAR, HIGH, of_width, recipe
 from forensics.run.series import series
@@ -43,6 +43,8 @@ def rate_far_below_usual(s: Symptoms) -> Sign:
     r, lowest = recipe(s.run), of_width(WIDEST)
     if rate_shape.still_warming(s.run):
         return cannot_tell("the log breaks off in the warmup, and does not say how high the rate was to go.")
+    if trained_before.knows_at_first(s.run):
+        return does_not_arise("the model knew from the first on what it trains on, and tuning a trained one takes low rates.")
     if not r.rate or r.rate > LOW * lowest or named(s.run) or tuned(s.run):
         return _against_usual(s.run, 0.0, math.nextafter(LOW, 1.0))
     text = f"The peak learning rate of {r.rate:.3g} is {r.rate / lowest:.2g} times the lowest that is usual with any optimizer and model ({lowest:.2g})"

@@ -9,7 +9,7 @@ import numpy as np
 from forensics.run import settings
 from forensics.run.metrics_in_words import moved_from
 from forensics.run.robust import median
-from forensics.run.series import Series, parts, series
+from forensics.run.series import Floats, Series, parts, series
 from forensics.signs.policy_learning import REWARD_SCALE
 from forensics.signs.policy_updates import EXPLAINED, GROWN, STILL, entropy_sign
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
@@ -25,6 +25,7 @@ NO_CHOICE = 1e-3  # nats: what a choice that falls otherwise once in 10,000 time
 AGAIN, MOST = 0.1, 0.9  # bound: of the last values, all right by chance once; unit: nine tenths
 COLLAPSED = 0.05  # of the first entropy: of ln 2, a coin that falls on one side 99.4 % of the time
 A_TURN = 0.15  # nats to the policy before: ten times 1.5 x 0.01, at which Spinning Up's PPO stops its epochs (target_kl)
+FEW_CLIPPED = 0.5  # bound: of the ratios; an update of A_TURN clips seven in ten
 SUMMED = 60.0  # nats to the reference, summed over an answer: ten times the target of 6 of Ziegler et al., arXiv 1909.08593
 A_TOKEN = 10.0  # nats to the reference, other means: what choosing among 22,000 tokens costs
 AN_ANSWER = 6.0  # nats that a chosen answer may lose: Ziegler et al.'s target for the distance to the reference; sound training costs chosen answers some, too
@@ -40,6 +41,15 @@ def _acts_in_environment(s: Symptoms) -> bool:
     """Whether values explain returns and nothing is written in tokens: then no reference is there, and a divergence is to the policy before."""
     return series(s.run, "rl.expl_var") is not None and not any(
         series(s.run, n) is not None for n in ("tokens.seen", "tput.tokens", "rl.trunc")
+    )
+
+
+def _steps_are_small(s: Symptoms, kl: Floats) -> bool:
+    """Whether too few ratios are clipped for the divergence to be that of an update: one of 0.15 nats spreads the logarithms of the ratios by 0.55, which
+    takes seven in ten of them beyond the usual 0.2."""
+    clipped = series(s.run, "rl.clipfrac")
+    return (
+        clipped is not None and bool(clipped.usable.any()) and median(kl) > A_TURN and median(clipped.value[clipped.usable]) < FEW_CLIPPED
     )
 
 
@@ -81,7 +91,7 @@ def policy_kl_ran_away(s: Symptoms) -> Sign:
     kl = series(s.run, "rl.kl")
     if kl is not None and kl.usable.sum() >= 5 and _policy(s):
         tag, x = kl.tag.lower(), kl.value[kl.usable]
-        of_updates = any(w in tag for w in ("approx", "ppo_kl", "old")) or _acts_in_environment(s)
+        of_updates = any(w in tag for w in ("approx", "ppo_kl", "old")) or (_acts_in_environment(s) and not _steps_are_small(s, x))
         limit = SUMMED if "objective" in tag else A_TURN if of_updates else A_TOKEN
         high, last = float(np.percentile(x, 90)), float(np.percentile(x[-max(len(x) // 4, 3) :], 90))
         text = f"{kl.tag} exceeds {high:.3g} nats in a tenth of the updates (highest {x.max():.3g}; {limit:.3g} would be far)."

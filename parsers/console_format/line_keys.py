@@ -19,7 +19,6 @@ _CLOSED = lazy_re(r"\s*(?:$|[,|;\t]|\s{2,}|\(-?[\d.])")
 _NEXT = lazy_re(r" [A-Za-z][\w-]{0,15} -?\d[\d./]*+\s*(?:\||$)")  # another name and its value, to the end of the cell
 _SCORE = {("Score", "Score iteration"): "Score (loss)"}  # Deeplearning4j's ScoreIterationListener: what its training lowers
 _RATE = lazy_re(rf"(?i){RATE}")
-OF_BEST = lazy_re(r"(?i)(?<!new )\bbest\b[^|;]{0,40}$")  # "Accuracy: 0.70 Best 0.72 ep 67": where the best was
 # words that tell two values of one thing apart: "gnorm local 0.9 reduced 0.6", "grad_norm before 3.1 after 1.0"
 _CONTRASTS = ({"local", "reduced", "global"}, {"before", "after"}, {"raw", "clipped"}, {"mean", "median", "min", "max", "std"})
 _FEW_WORDS = lazy_re(r"[A-Za-z]\w{0,15}(?: [A-Za-z]\w{0,15})?")

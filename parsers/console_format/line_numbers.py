@@ -23,7 +23,7 @@ import re
 from dataclasses import dataclass, field
 
 from parsers.console_format.grammars import EVAL, NUM, PREPARES, STRONG, VOCABULARY, first_of_several, is_vector, key_of, role_of
-from parsers.console_format.line_keys import OF_BEST, between_marks, is_rate, named, set_apart
+from parsers.console_format.line_keys import between_marks, is_rate, named, set_apart
 from parsers.console_format.line_labels import mode_of, put_groups, put_labels
 from parsers.console_format.line_places import put_places
 from parsers.console_format.line_prefix import MONTHS, SUFFIX, Field, Line, prefix, whole
@@ -190,8 +190,6 @@ class _Scan:
             return "step"
         if unit:
             return ""
-        if role and i > 0 and OF_BEST.search(m.string, self.line.body, m.start()):
-            return "skip"
         if role and m["num"][0] != "-" and whole(m["num"]) is not None and not (self.line.braces and "." in m["num"]):
             if role == "step" and self._counts_batches():
                 return "global"

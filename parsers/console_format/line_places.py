@@ -27,12 +27,17 @@ _GAUGE = lazy_re(
 _COLBERT = lazy_re(
     r"\[([A-Z][a-z]{2} \d\d), \d\d:\d\d:\d\d\] (?P<step>\d{1,9}) (?P<loss>\d{1,6}\.\d{1,18})\s*"
 )  # its print_message(batch_idx, train_loss)
+# "1m 47s (- 25m 9s) (5000 6%) 2.8516": PyTorch's tutorial of translation and its many heirs, since the start, left, updates, share of them, mean loss
+_TUTORIAL = lazy_re(
+    r".{0,80}?\d{1,6}m \d{1,2}s (?:\(- ?-?\d{1,6}m \d{1,2}s\) )?\((?P<step>\d{1,9}) \d{1,3}%\) (?P<loss>\d{1,9}\.\d{1,19})?"
+)
 _AFTER = lazy_re(
     r"(?i)\W*(?P<what>(?:[a-z]+ ){0,2}(?:loss|accuracy|acc|error|perplexity|reward)) after (?P<place>\d{1,9}) (?P<of>epoch|step|iteration|update)s?\b(?: is)?[:= ]"
 )
 
 _BEST_WAS = lazy_re(
-    r"(?i)\b(?:(?:new|current|overall) )?(?:best|highest|lowest|max|min|maximum|minimum)\b[^|;]{1,120}?\b(?:at|in|from|@)(?: the)? (?:epoch|step|iter\w*)[ :=#]{0,3}$"
+    r"(?i)\b(?:(?:new|current|overall) )?(?:best|highest|lowest|max|min|maximum|minimum)\b"
+    r"(?:[^|;]{1,120}?\b(?:at|in|from|@)(?: the)? (?:epoch|step|iter\w*)|[ :=]{1,3}[\d.]{1,20}%? (?:epoch|ep|step|iter\w*))[ :=#]{0,3}$"
 )
 _NEW = lazy_re(r"(?i)\bnew\b|\bimproved\b")
 # Lightning's and Keras' EarlyStopping
@@ -77,6 +82,9 @@ def _put_written_out(line: Line, body: str, found: Mapping[str, int]) -> None:
         line.fields = [
             f._replace(role="skip" if f.start < line.body + m.start("step") else f.role, tag=f.tag or "train_loss") for f in line.fields
         ]
+    if not found and "%) " in body and "m " in body and (m := _TUTORIAL.match(body)) is not None:
+        _placed(line, m, ("step", "metric"))
+        line.fields = [f._replace(tag="loss") if m["loss"] and f.start == line.body + m.start("loss") else f for f in line.fields]
     if " after " in body and (m := _AFTER.match(body)) is not None:
         numbers = [i for i, f in enumerate(line.fields) if f.role == "metric"][:2]
         if [line.fields[i].start for i in numbers[:1]] == [line.body + m.start("place")] and len(numbers) == 2:

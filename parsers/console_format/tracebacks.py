@@ -11,6 +11,7 @@ FRAME = lazy_re(r'^\s*File "([^"]+)", line (\d+)(?:, in (\S+))?')
 _LAST = lazy_re(r"^(?:[A-Za-z_][\w.]*\.)?[A-Za-z_]\w*(?:\(\w+\))?(?:: ?.*)?$")
 _RAISED = lazy_re(r"^[\w.]*(?:Error|Exception|Interrupt|Exit|Signal|Quit)\b")
 _FIRST = {"<module>", "_run_module_as_main"}  # of a script, and of a module that is run by name; "<string>" is a child's
+_NAME = lazy_re(r"\s*([\w<>]{1,100})\s*")
 _WRAPPED = 3  # lines that a window (PowerShell's) may break one quoted line into
 
 
@@ -23,14 +24,18 @@ class Traceback:
         self.phase = ""  # the outermost frame that says what the program was doing
         self.handled = handled  # printed as a warning: the program went on
         self.whole = False  # begins in the program's own first frame: nothing caught it, and the process ended
+        self.nameless = False  # a window broke the line above between "in" and the name of the function
         self.open = 0  # lines that may still go on with the one above, which has a bracket or a quote open
 
     def feed(self, text: str) -> bool:
         self.lines += 1
         if self.last or self.lines > 2000:
             return False
+        if self.nameless and (called := _NAME.fullmatch(text)) is not None:
+            self.frame, self.nameless = f"{self.frame} in {called[1]}", False
+            return True
         if (m := FRAME.match(text)) is not None:
-            self.open = 0
+            self.open, self.nameless = 0, m[3] is None and text.rstrip().endswith(", in")
             self.whole = self.whole or (not self.frame and m[3] in _FIRST and (m[1][:1] != "<" or m[3] != "<module>"))
             self.frame = f"{m[1]}:{m[2]}" + (f" in {m[3]}" if m[3] else "")
             self.handled = self.handled or m[3] == "_bootstrap_inner"  # the first frame of every thread but the main one

@@ -15,16 +15,21 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from parsers import rank_names
+from parsers import arrow, rank_names
+from parsers.lazy_regex import lazy_re
 from parsers.records import json_kinds, line_blocks, tolerant_json
 from parsers.records.gaps import GapList
 from parsers.records.json_rows import Log
 from parsers.records.vocabulary import EPOCH, SURE_STEP, plain
-from parsers.tables import Gap, Note
+from parsers.tables import Gap, Note, table_of
 
 GROWS = "lines"
 _ZEROS = "zero bytes (a write that never reached the disk)"
 _NO_OBJECT = "a line that is no whole JSON object"
+
+_MOST_SAID = 10_000  # bound: lines of text; a log of more of them is none of objects
+_OF_TEXT = bytes(range(32, 127)).translate(None, b"{}") + bytes(range(128, 256)) + b"\t\r"
+_LETTERS = lazy_re(rb"[A-Za-z]{2}")
 
 Entry = tuple[list[dict[str, Any]], list[int] | range]
 
@@ -34,17 +39,42 @@ def claims(path: Path, head: bytes) -> bool:
 
 
 def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
-    log = Log(rank=rank_names.number(path.stem))
-    for item in entries(path):
+    rank, said = rank_names.number(path.stem), list[tuple[int, str]]()
+    log = Log(rank=rank)
+    for item in entries(path, said):
         if isinstance(item, Gap):
             yield item
         else:
             yield from log.add(*item)
     yield from log.finish()
+    yield from _events(said, rank)
 
 
-def entries(path: Path) -> Iterator[Entry | Gap]:
-    """The objects of a file in blocks, each with its line (from 1), and a gap for each stretch of bad lines."""
+def _events(said: list[tuple[int, str]], rank: int | None) -> Iterator[pa.RecordBatch | Gap]:
+    """What lines of text between the objects say of the run, as the stack of an exception that ended it; gaps where they say nothing."""
+    if not said:
+        return
+    from parsers.console_format.feed import feed, flush
+    from parsers.console_format.reader import Reader
+
+    reader = Reader(srun=False)
+    for place, text in said:
+        feed(reader, f"{text}\n", place, ended=True)
+    reader.finish()
+    told = [b for b in flush(reader) if not isinstance(b, Gap) and table_of(b) == "events"]
+    if not any(b.num_rows for b in told):
+        gaps = GapList()
+        for place, _ in said:
+            gaps.add(place, _NO_OBJECT, 1)
+        yield from gaps.told()
+    for b in told:
+        own = rank is None or b["rank"].null_count < b.num_rows
+        yield b if own else arrow.with_column(b, "rank", pa.array([rank] * b.num_rows, pa.int32()))
+
+
+def entries(path: Path, said: list[tuple[int, str]] | None = None) -> Iterator[Entry | Gap]:
+    """The objects of a file in blocks, each with its line (from 1), and a gap for each stretch of bad lines. ``said``: takes lines of plain text, each with
+    its line, which are gaps without it."""
     gaps = GapList()
     for block in line_blocks.blocks(path):
         if isinstance(block, Gap):
@@ -67,11 +97,19 @@ def entries(path: Path) -> Iterator[Entry | Gap]:
                 kept.append(row)
                 at.append(place)
             else:
+                if said is not None and len(said) < _MOST_SAID and _is_text(line):
+                    said.append((place, line.decode("utf-8", "replace")))
+                    continue
                 found = _patient(line, place, gaps)
                 kept += found
                 at += [place] * len(found)
         yield kept, at
     yield from gaps.told()
+
+
+def _is_text(line: bytes) -> bool:
+    """May somebody have printed it between the objects?"""
+    return not line.translate(None, _OF_TEXT).strip() and _LETTERS.search(line) is not None
 
 
 def _patient(line: bytes, place: int, gaps: GapList) -> list[dict[str, Any]]:

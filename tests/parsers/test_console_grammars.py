@@ -466,6 +466,7 @@ def test_what_a_word_beside_a_bracket_or_a_value_belongs_to(text: str, metrics: 
         ("learning rate 0.5 -> 0.25", {"learning rate": 0.25}),  # from here on
         ("Mean test loss of 63 batches: 4.5.", {"Mean test loss": 4.5}),
         ("eval box accuracy (IoU=0.7): 0.25", {"eval accuracy (IoU=0.7)": 0.25}),
+        ("1m 47s (- 25m 9s) (5000 6%) 2.875", {"loss": 2.875}),  # PyTorch's tutorial of translation
         ("  PSNR = 27.5dB, SSIM = 0.75", {"PSNR": 27.5, "SSIM": 0.75}),
         ("Accuracy:  0.5 Best 0.75 ep 67", {"Accuracy": 0.5, "Best": 0.75}),  # where the best was is no place of this line
     ],

@@ -230,8 +230,17 @@ def test_each_bad_line_costs_itself(tmp_path: Path) -> None:
     ]
     found = read(tmp_path / "log.jsonl", rows)
     assert curve(found, "loss") == [(1, 1.0), (2, 2.0), (3, 3.0), (5, 5.0), (6, 6.0)]
-    assert [(g.at, g.lost) for g in found.gaps] == [("line 2", 1), ("line 4", 1), ("line 6", None), ("line 7", 1)]
+    assert sorted((g.at, g.lost or 0) for g in found.gaps) == [("line 2", 1), ("line 4", 1), ("line 6", 0), ("line 7", 1)]
     assert [r["at"] for r in found.metrics if r["step"] in (2, 3)] == [3, 3]
+
+
+def test_text_between_the_objects_tells_how_it_ended(tmp_path: Path) -> None:
+    stack = ["Traceback (most recent call last):", '  File "train.py", line 9, in <module>', "    step()", "ValueError: two shapes differ"]
+    (tmp_path / "rank3.log").write_text("\n".join(['{"step": 1, "loss": 1.0}', '{"step": 2, "loss": 0.9}', *stack]) + "\n")
+    run = parsers.read(tmp_path)
+    (event,) = (e for e in run.tables["events"].to_pylist() if e["kind"] == "traceback")
+    assert event["text"].startswith("ValueError: two shapes differ") and (event["at"], event["rank"]) == (3, 3)
+    assert not run.gaps
 
 
 def test_a_stretch_of_garbage_is_one_gap(tmp_path: Path) -> None:

@@ -39,6 +39,12 @@ def test_an_exception_that_powershell_shows_is_one(tmp_path: Path, error: str) -
     assert found.says == error
 
 
+def test_a_frame_that_a_window_broke_before_the_name_of_its_function(tmp_path: Path) -> None:
+    broken = trace("ValueError: two shapes differ").replace("in <module>\n", "in \nrun_until_complete\n")
+    found = ending(tmp_path, STEPS + broken)
+    assert (found.kind, found.says) == ("exception", "ValueError: two shapes differ")
+
+
 @pytest.mark.parametrize("clock", ["[08/21/25 02:37:18]", "08/21 [02:37:18]", "08/21/2025 02:37:18"])
 def test_a_date_in_front_is_no_count_and_a_place_behind_no_value(tmp_path: Path, clock: str) -> None:
     """rich's handler of logging: the file that logs stands at the right."""

@@ -70,6 +70,14 @@ def test_a_log_that_breaks_off_in_its_warmup_says_nothing_of_the_peak() -> None:
         assert of("rate_far_below_usual", {"lr": rate}, config=GPT).state == state
 
 
+@pytest.mark.parametrize(("first", "state"), [(4.6, SEEN), (0.3, CANNOT_TELL)])
+def test_a_model_that_knew_at_first_is_tuned(first: float, state: str) -> None:
+    """Its loss begins far below what guessing among a hundred classes costs."""
+    run = run_of({"lr": np.full(400, 2e-7), "loss.train": np.full(400, first)}, config={**GPT, "num_classes": 100})
+    run.attempts[0]["steps"] = [0, 399]
+    assert learning_rate.rate_far_below_usual(Symptoms(run, ())).state == state
+
+
 def test_the_trainer_of_hugging_face_takes_adam_where_nothing_is_said() -> None:
     run = run_of({"lr": np.full(400, 0.08)})
     run.attempts[0]["steps"] = [0, 399]

@@ -48,6 +48,13 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (P.policy_kl_ran_away, "seen", {"rl.kl": 3 * ONE, "rl.reward": GROWS, "rl.expl_var": ONE}, {}),  # to the policy before
     (P.policy_kl_ran_away, "absent", {"rl.kl": 3 * ONE, "rl.reward": GROWS, "rl.expl_var": ONE, "tokens.seen": GROWS}, {}),
     (P.policy_kl_ran_away, "absent", {"rl.kl": 3 * ONE, "rl.reward": GROWS}, {}),
+    (
+        P.policy_kl_ran_away,
+        "absent",
+        {"rl.kl": 3 * ONE, "rl.reward": GROWS, "rl.expl_var": ONE, "rl.clipfrac": 0.1 * ONE},
+        {},
+    ),  # no update's
+    (P.policy_kl_ran_away, "seen", {"rl.kl": 3 * ONE, "rl.reward": GROWS, "rl.expl_var": ONE, "rl.clipfrac": 0.8 * ONE}, {}),
     (P.policy_kl_ran_away, "cannot tell", {"rl.reward": GROWS}, {}),
     (P.value_loss_exploded, "seen", {"rl.loss_value": 10.0 ** (T / 20)}, {}),
     (P.value_loss_exploded, "absent", {"rl.loss_value": 2 * ONE}, {}),
