@@ -394,7 +394,7 @@ def test_a_negative_loss_that_never_moves(loss: Floats, n: int) -> None:
 
 @pytest.mark.parametrize(("rate", "severity"), [(3.0, "warning"), (1e-3, "info")])
 def test_a_rate_that_explains_a_first_loss_of_any_height(rate: float, severity: str) -> None:
-    run = run_of({"loss.train": np.r_[2.7e6, 3.2e4, 900.0, FALLS]}, config={"optimizer": "adam", "learning_rate": rate})
+    run = run_of({"loss.train": np.r_[2.7e5, 3.2e4, 900.0, FALLS]}, config={"optimizer": "adam", "learning_rate": rate})
     assert [f.severity for f in found(initial_loss, run)] == [severity]
 
 
