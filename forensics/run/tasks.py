@@ -1,4 +1,4 @@
-"""Evaluations of several tasks by a measure whose name nobody knows: ``eval/rig_a`` and ``eval/rig_b``, ``eval/return_base`` and ``eval/return_reversed``."""
+"""Evaluations of a policy in several tasks, by a measure of any name: ``eval/rig_a`` and ``eval/rig_b``, ``eval/return_base`` and ``eval/return_reversed``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from forensics.run.inputs import is_policy
 from forensics.run.once import once
 from forensics.run.series import Series, names, parts
 from parsers.lazy_regex import lazy_re
@@ -27,6 +28,8 @@ _SPLITS = {*EVALUATION, "out", "held"}
 def tasks(run: Run) -> tuple[Series, ...]:
     """The largest group of them, each turned so that it falls as the model gets better: what goes far from where it began was learnt. None where some
     of them rise then and others fall."""
+    if not is_policy(run):  # whose returns have any name; accuracies and losses have known ones
+        return ()
     logged = [s for name in names(run, LEAST) if name.startswith("other/") for s in parts(run, name)][:LOOKED]
     evaluated = [s for s in logged if EVAL.search(words(s.tag)) and s.usable.sum() >= LEAST]
     groups = ([a, *(b for b in evaluated if b is not a and _alike(a, b))] for a in evaluated)
@@ -41,7 +44,7 @@ def tasks(run: Run) -> tuple[Series, ...]:
 def _alike(a: Series, b: Series) -> bool:
     """Do two tags name one measure of two things, at the same steps?"""
     one, two = words(a.tag).split(), words(b.tag).split()
-    shared, apart = ({*one} & {*two}) - _SPLITS, {*one} ^ {*two}
+    shared, apart = ({*one} & {*two}) - _SPLITS, ({*one} ^ {*two}) - _SPLITS
     same = np.array_equal(a.step, b.step) and np.array_equal(a.source, b.source)
     named = any(len(w) >= LETTERS and not _OF_ANY.fullmatch(w) for w in shared)
     return same and named and bool(apart) and not any(map(_OF_ANY.fullmatch, apart))

@@ -97,10 +97,15 @@ def learnt(i: int, since: int, until: int = 10**6) -> float:
         ("eval/return_base", "eval/return_short_rev", True),
         ("eval/reward_mean", "eval/reward_std", False),  # one measure and its spread
         ("eval/steps_up", "eval/torque", False),  # two measures
+        ("eval/torque", "test/torque", False),  # one thing, on two sets
     ],
 )
 def test_a_task_that_was_known_and_is_gone_whatever_measures_it(first: str, second: str, told: bool, tmp_path: Path) -> None:
-    more = {first: every(50, lambda i: learnt(i, 0, 600)), second: every(50, lambda i: learnt(i, 600))}
+    more = {
+        first: every(50, lambda i: learnt(i, 0, 600)),
+        second: every(50, lambda i: learnt(i, 600)),
+        "rollout/ep_rew_mean": lambda i: 20 + i / 100,
+    }
     run = read(write(tmp_path / "r", 1200, **more))  # type: ignore[arg-type]
     if not told:
         with pytest.raises(CannotTell):
