@@ -7,7 +7,8 @@ What it sees
 How it decides
     All tags that carry an evaluation loss (or a perplexity that is of none of these losses, by its logarithm; or a cross entropy that has a name of
     its own and is logged where evaluations are and nowhere else), an accuracy of an evaluation, or the training loss of one part of the data, of
-    which two or more were logged at least six times; and evaluations of a policy in several tasks, by a measure of any name (`forensics.run.tasks`). One evaluation in two files is one set, and a perplexity that is none of the loss beside it
+    which two or more were logged at least six times; and evaluations of a policy in several tasks, by a measure of any name
+    (`forensics.run.tasks`). One evaluation in two files is one set, and a perplexity that is none of the loss beside it
     (of a codebook) is none. It fires for a set whose last three values lie 5 % and three noises beyond its best, at least
     three evaluations back, while the median of the other sets got better over the same steps. For information: to forget one source
     can be what a new mixture is meant to do, and overfitting has its own detector. A warning where what was known is gone: the set
@@ -212,7 +213,7 @@ def _is_gone(sets: list[Set], i: int, end: float) -> bool:
     """Whether a set that was better than others before they were learnt ends where they were then."""
     unlearnt = [v for j, o in enumerate(sets) if j != i and (v := _before_learning(o.cost)) is not None]
     best = float(sets[i].cost.min())
-    return bool(unlearnt) and best < min(unlearnt) and end >= max(unlearnt) - LEFT * (max(unlearnt) - best)  # of no hits, none are fewer
+    return bool(unlearnt) and best < min(unlearnt) and end >= max(unlearnt) - LEFT * (max(unlearnt) - best)
 
 
 def _is_guessed(run: Run, train: Series, x: np.ndarray, end: float) -> bool:

@@ -26,7 +26,7 @@ def is_trained(run: Run, s: Series, first: float, chance: float | None) -> bool:
     return first < FAR_BELOW * (TWO if guesses or not chance else chance)
 
 
-def knows_at_first(run: Run) -> bool:
+def begins_trained(run: Run) -> bool:
     """Whether the first training loss is far below a guess, or the first accuracy nearly as high as any: a trained model is tuned."""
     s = series(run, "loss.train")
     if s is None or not s.usable.any():

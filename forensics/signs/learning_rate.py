@@ -43,7 +43,7 @@ def rate_far_below_usual(s: Symptoms) -> Sign:
     r, lowest = recipe(s.run), of_width(WIDEST)
     if rate_shape.still_warming(s.run):
         return cannot_tell("the log breaks off in the warmup, and does not say how high the rate was to go.")
-    if trained_before.knows_at_first(s.run):
+    if trained_before.begins_trained(s.run):
         return does_not_arise("the model knew from the first on what it trains on, and tuning a trained one takes low rates.")
     if not r.rate or r.rate > LOW * lowest or named(s.run) or tuned(s.run):
         return _against_usual(s.run, 0.0, math.nextafter(LOW, 1.0))

@@ -1,7 +1,8 @@
 """Finds the words of a console line that say of which data its numbers are: ``Test:`` in front, ``Train: loss 0.3 - Val: loss 0.4``, ``[val] acc 0.9``.
 
 A word in front speaks of the whole line. A label (a split's name, maybe a word or two, and a colon before other words; a split's name in brackets; or
-one that stands alone before several measurements: ``train loss=0.3 acc=0.9 VAL loss=0.4 acc=0.8``) speaks of the numbers behind it, up to the next label. A word for what is measured of each part (``weights: emb=6.5 head=6.25``) goes in front of the parts.
+one that stands alone before several measurements: ``train loss=0.3 acc=0.9 VAL loss=0.4 acc=0.8``; or the first word of a measure's name, where the
+line begins with one: ``train acc: 0.8 | loss: 1.2``) speaks of the numbers behind it, up to the next label. A word for what is measured of each part (``weights: emb=6.5 head=6.25``) goes in front of the parts.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     yield from _events(said, rank)
 
 
-def _events(said: list[tuple[int, str]], rank: int | None) -> Iterator[pa.RecordBatch | Gap]:
+def _events(said: list[tuple[int, str]], rank: int | None) -> Iterator[pa.RecordBatch | Gap | Note]:
     """What lines of text between the objects say of the run, as the stack of an exception that ended it; gaps where they say nothing."""
     if not said:
         return
@@ -67,6 +67,8 @@ def _events(said: list[tuple[int, str]], rank: int | None) -> Iterator[pa.Record
         for place, _ in said:
             gaps.add(place, _NO_OBJECT, 1)
         yield from gaps.told()
+        return
+    yield Note(f"{len(said)} lines of text between the objects were read for what they say of the run, and measure nothing")
     for b in told:
         own = rank is None or b["rank"].null_count < b.num_rows
         yield b if own else arrow.with_column(b, "rank", pa.array([rank] * b.num_rows, pa.int32()))

@@ -24,7 +24,7 @@ FEW = 3  # rows: fewer tell no attempt of their own
 MAX_CUTS = 200  # more step-backs than this in one file are disorder, not restarts
 _LEVEL = 5  # values whose median is a level of the loss
 _CLEAR = 3.0  # usual changes from value to value; a difference of levels beyond that is none of noise
-_OFTEN = 3  # falls that nothing else shows
+_OFTEN = 3  # falls, or settings with other values, that nothing else shows
 _SET_BACK = 0.25  # statistical: of the moves of a time since the launch, where by chance half go back
 _PAUSE = 5  # a launch shows in the clock as a pause of this many usual steps
 _GONE = lazy_re(r"(?i)CUDA error|cancelled|preempted|node[_ ]fail|time limit|terminat|killed|segmentation fault|core dumped|aborted")
@@ -172,11 +172,17 @@ def _told(file: _File) -> Iterator[tuple[int, Evidence]]:
 
 def _stated(file: _File) -> Iterator[tuple[int, Evidence]]:
     """Rows behind settings that are printed once more, as at the top of the launch before, where a pause, another line of a launch, or one of them that
-    differs shows that a program did not merely print them twice."""
+    differs shows that a program did not merely print them twice. One that prints them again and again, as with each epoch, shows nothing by a value."""
+    bare: list[tuple[int, Evidence]] = []
     for x in file.said:
         row = file.row(x.at or 0) if x.again else 0
-        if row and (file.paused(row) or x.again != "the same" or any(o is not x and o.kind in _PROCESS for o in file.between(row))):
-            yield row, Evidence(x.text, x.source, x.at)
+        found = row, Evidence(x.text, x.source, x.at)
+        if row and (file.paused(row) or any(o is not x and o.kind in _PROCESS for o in file.between(row))):
+            yield found
+        elif row and x.again != "the same":
+            bare.append(found)
+    if len(bare) < _OFTEN:
+        yield from bare
 
 
 def _resumes(file: _File, row: int, x: Line) -> bool:

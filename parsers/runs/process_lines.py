@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ BEGINS = LAUNCH | {"config"}
 DEATHS = {"signal", "scheduler", "hardware"}
 ENDS = DEATHS | {"finished", "traceback", "oom", "exit", "status", "nccl", "hang"}
 _ENOUGH, _MOST = 5, 0.8  # bound: as few settings, or a smaller share of them, may be those of a part of the training
+_LATEST = 20  # bound: blocks; a launch prints a few, and is held against the one before
 BLOCK = 2  # lines between two settings of one block: an empty one, a heading
 _STAMP = lazy_re(r"(?<!\d)(20\d{6})[-_T]?(\d{6})(?!\d)")
 
@@ -43,10 +45,11 @@ def lines(tables: dict[str, pa.Table]) -> list[Line]:
     columns = (events[c].to_pylist() for c in ("kind", "level", "text", "source", "at", "step", "time"))
     found = [Line(*row) for row in zip(*columns, strict=True)]
     logs = set(arrow.words(tables["metrics"]["source"]))
-    before: dict[str, list[dict[str, str]]] = {}  # the blocks of each file
+    before: dict[str, deque[dict[str, str]]] = {}  # the latest blocks of each file, the last one first
     for source, at, settings in _blocks(config, logs):
-        again = next(filter(None, (_stated_again(block, settings) for block in before.get(source, ()))), "")
-        before.setdefault(source, []).append(settings)
+        earlier = before.setdefault(source, deque(maxlen=_LATEST))
+        again = next(filter(None, (_stated_again(block, settings) for block in earlier)), "")
+        earlier.appendleft(settings)
         found.append(Line("config", "info", f"settings are printed{again and f' again, {again}'}", source, at, None, None, again))
     return found
 

@@ -78,6 +78,12 @@ def test_settings_that_are_stated_again_begin_a_launch(tmp_path: Path, epochs: i
     assert [a["steps"] for a in run.attempts] == launches
 
 
+def test_settings_that_are_printed_with_each_epoch_begin_no_launch(tmp_path: Path) -> None:
+    text = "".join(SETTINGS.format(n, 0) + "".join(f"step {n * 10 + i} loss {3 - n / 10:.3f}\n" for i in range(10)) for n in range(9))
+    (tmp_path / "train.log").write_text(text)
+    assert len(parsers.read(tmp_path).attempts) == 1
+
+
 @pytest.mark.parametrize("name", ["Fetching 18 files", "Loading checkpoint shards", "Downloading shards"])
 def test_a_bar_of_a_preparation_is_no_step(tmp_path: Path, name: str) -> None:
     bar = "".join(f"{name}: {100 * n // 4}%|{'#' * n:4}| {n}/4 [00:01<00:01,  3.54it/s]\n" for n in range(5))
