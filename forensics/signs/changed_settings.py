@@ -34,7 +34,7 @@ _RATE = lazy_re(
 _BATCH = lazy_re(
     r"(?i)(?:^|[._\s])(?:batch(?:[ _]?size)?|(?:grad(?:ient)?_?)?accum(?:ulat(?:e|ion))?(?:_steps|_grad_batches)?|update_freq)$"
 )
-_EFFECTS = (loss_spike.Facts, resume_break.Facts, lr_schedule.Facts, level_shift.Facts, throughput.Facts, eval_jump.Facts, divergence.Facts)
+_EFFECTS = (loss_spike.Facts, lr_schedule.Facts, level_shift.Facts, throughput.Facts, eval_jump.Facts, divergence.Facts)
 
 
 def batch_size_differs(s: Symptoms) -> Sign:
