@@ -2,7 +2,7 @@
 
 Peft prints `trainable params: 6,144 || all params: 68,928`, Lightning and Keras a table with a line each for trainable, non-trainable and total,
 the Trainer `Number of trainable parameters = 6,144`; scripts of people say `47,188 parameters, 196 trainable`, `68.8k params, 0.3k require grad`,
-`trainable params 196 / 47188` or `params 73.0k, in optimizer 0.4k`.
+`trainable params 196 / 47188`, `params total 73.0k trainable 0.4k` or `params 73.0k, in optimizer 0.4k`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ _TRAIN = (
     lazy_re(rf"(?i){_N}{_OF}{_BARE} {{1,9}}trainable {_P}\b"),
     lazy_re(rf"(?i)(?<!non-)\btrainable {_P}\W{{0,4}}{_N}"),
     lazy_re(rf"(?i){_N} {{1,9}}trainable {_P}\b"),
+    lazy_re(rf"(?i)\b{_P}:? (?:total:? )?{_BARE},? trainable:? {_N}"),
     lazy_re(rf"(?i)\b{_P},? \(?{_N} (?:trainable|requires? grad)\b"),
     lazy_re(rf"(?i)\b{_P}\W{{1,3}}{_BARE}, {_IN_OPTIMIZER}:? {_N}"),
 )
@@ -34,6 +35,7 @@ _ALL = (
     lazy_re(rf"(?i){_N} {{1,9}}total {_P}\b"),
     lazy_re(rf"(?i){_N} {_P},? \(?\d"),
     lazy_re(rf"(?i)\b{_P}\W{{1,3}}{_N}, {_IN_OPTIMIZER}"),
+    lazy_re(rf"(?i)\b{_P}:? (?:total:? )?{_N},? trainable\b"),
 )
 _OF_PEFT = "|| all params:"
 _UNITS = {"K": 1e3, "M": 1e6, "B": 1e9}

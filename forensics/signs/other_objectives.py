@@ -63,7 +63,7 @@ BALANCE = r"\b(balance|balancing|load balanc\w*|aux|router|moe)\b.*\bloss\b|\blo
 ROUTED = r"\b(router|routing|gate|gating|moe|experts?|load)\b.*\bentropy\b"
 _LAST_NUMBER = lazy_re(r"\d+(?=\D*$)")
 LARGEST_LOAD = r"\bbusiest\b|\b(max|largest|top)\b.*\bexperts?\b.*\b(load|share|frac|fraction)\b|\bmax ?load\b|\b(router|routing|experts?|moe|gate)\b.*\b(max|largest|top)\b.*\b(load|share|frac|fraction)\b"
-LOAD = r"\b(expert|experts|e)[ /]?\d+\b.*\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b|\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b.*\b(experts?|e)[ /]?\d+\b|^((experts?|router|moe)[ /])?loads?( l ?\d+)?/\d+$|\b(experts?|router|moe)[ /](usage|util\w*|share|frac(tion)?)/\d+$"
+LOAD = r"\b(expert|experts|e)[ /]?\d+\b.*\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b|\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b.*\b(experts?|e)[ /]?\d+\b|^((experts?|router|moe)[ /])?loads?( l ?\d+)?[ /]\d+$|\b(experts?|router|moe)[ /](usage|util\w*|share|frac(tion)?)/\d+$"
 
 
 def gan_trouble(s: Symptoms) -> Sign:

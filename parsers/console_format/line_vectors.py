@@ -17,12 +17,16 @@ _SLASHED = lazy_re(
 _PER_PART = lazy_re(
     rf"(?<![\w./-])(?P<name>(?:[A-Za-z][\w.-]{{0,20}}+ ){{1,4}}per (?:layer|block|head|expert|group|rank))\s?[:=]?\s(?P<list>{_NUM}(?:\s{_NUM}){{1,63}})(?=\s*(?:$|[|,;]))"
 )
+# "expert load L0 0.00 0.02 0.98 0.00"
+_PER_EXPERT = lazy_re(
+    rf"(?i)(?<![\w./-])(?P<name>(?:experts?|router|moe)[ _/](?:loads?|share|usage|util\w{{0,10}}|frac(?:tion)?)(?: L ?\d{{1,3}})?)\s?[:=]?\s(?P<list>{_NUM}(?:\s{_NUM}){{2,63}})(?=\s*(?:$|[|,;]))"
+)
 _WORD = r"[A-Za-z][\w.%/-]{0,30}+(?: [A-Za-z][\w.%/-]{0,30}+){0,2}"
 _NAMED = lazy_re(rf"\[(?P<names>{_WORD}(?:, {_WORD}){{1,7}})\]\s?[:=]\s?\[(?P<list>\s?{_NUM}(?:, {_NUM}){{1,7}})\s?\]")
 _FEW = 2  # unit: shares; two that make up a whole may be anything
 _OF_CLASSES = lazy_re(r"(?i)\b(?:dice|m?iou|jaccard)\b")
 _OF_EXPERTS = lazy_re(r"(?i)\b(?:experts?|router|moe)\b")
-_LOAD = lazy_re(r"(?i)(?:experts?|router|moe)[ _/](?:load|share|usage|util\w*|frac(?:tion)?)/\d+$")  # as a tag
+_LOAD = lazy_re(r"(?i)(?:experts?|router|moe)[ _/](?:loads?|share|usage|util\w*|frac(?:tion)?)(?: l ?\d+)?/\d+$")  # as a tag
 _SHARE = lazy_re(r"(?i)\b(?:loads?|share|usage|util\w*|frac(?:tion)?)$")
 _FRACTION = lazy_re(r"\d\.\d|[\s,(]\.\d")
 # the rates of parameter groups, of which the first is the one; constants of an optimizer; sizes, samples and times
@@ -35,7 +39,7 @@ def put_vectors(line: Line) -> None:
     """Gives the numbers of lists the name of the list and their index (as lists of JSON have it), in a line that names its place, or where the
     name says that each is of a class (nnU-Net: a line of its own below its epoch) or of an expert (``tokens per expert: 3.1 | share [0.2, 0.8]``);
     other lists may be a history."""
-    if "[" not in line.text and " per " not in line.text and line.text.count("/") < 2:
+    if "[" not in line.text and " per " not in line.text and line.text.count("/") < 2 and not _OF_EXPERTS.search(line.text, line.body):
         return
     placed = any(f.role in {"step", "it", "epoch"} for f in line.fields)
     if placed and (m := _NAMED.search(line.text, line.body)) is not None:
@@ -44,7 +48,7 @@ def put_vectors(line: Line) -> None:
         for i, name in zip(own, names, strict=False) if len(own) == len(names) == len({*names}) else ():
             line.fields[i] = line.fields[i]._replace(role="metric", tag=name)
         return
-    for m in (found for pattern in (_LIST, _SLASHED, _PER_PART) for found in pattern.finditer(line.text, line.body)):
+    for m in (found for pattern in (_LIST, _SLASHED, _PER_PART, _PER_EXPERT) for found in pattern.finditer(line.text, line.body)):
         first, end = m.span("list")
         own = [i for i, f in enumerate(line.fields) if first <= f.start < end]
         shares = _SHARE.match(m["name"]) is not None and _are_shares(

@@ -5,8 +5,7 @@
 - argparse: ``Namespace(lr=0.1, betas=[0.9, 0.95])`` in one line.
 - ``config: steps=800 lr=0.003``, ``train_batch_tokens:524288 train_seq_len:1024``, and indented ``  key: value`` under ``Hyperparameters:``.
 - Sentences of Keras, StyleGAN, XGBoost and LightGBM; ``nr. of training examples 6250``. A number that is a result by its name is no setting.
-- llm.c: ``| learning rate (LR)    | 0.003 |``, a row a setting.
-- transformers: ``  Num examples = 12,000`` below ``***** Running training *****``.
+- llm.c: ``| learning rate (LR)    | 0.003 |``, a row a setting; transformers: ``  Num examples = 12,000`` below ``***** Running training *****``.
 
 Values become JSON numbers, booleans or text; nothing is evaluated.
 """
@@ -48,6 +47,8 @@ _OF_TRAINING = lazy_re(
     r"(?i)(?:base_?|peak_?|max_?)?(?:lr|learning[ _]?rate|eta0?)|(?:train_?)?batch(?:[ _]?size)?|bs|optim(?:izer)?|weight[ _]?decay|wd|momentum|dropout|"
     r"(?:num[ _]?)?epochs|warmup\w*|seed"
 )
+_OF_A_PLAN = lazy_re(r"epochs|steps|warmup\w*|seed|optim(?:izer)?|\w*accum\w*")
+_COMMA = lazy_re(r", (?![^\[\]]{0,300}\])")  # "classes ['disc', 'box'], batch 8": those of a list part no settings
 _WORD = lazy_re(r"[A-Za-z]+")
 _SAYS_CONFIG = lazy_re(r"^\s*\[config\] (?=[\w.-]+: )")  # Marian
 _BULLET = lazy_re(r"^\s*+(?:(?:\|\s+)?[>*•-]\s+)+")
@@ -163,9 +164,9 @@ def _with_switches(text: str) -> list[tuple[str, object]]:
 
 
 def _placeless(pairs: list[tuple[str, object]]) -> list[tuple[str, object]]:
-    """The settings of a line that names no place of a run; none of another line. Beside a plan ("epochs=240") a batch is a size."""
+    """The settings of a line that names no place of a run; none of another line. Beside a plan ("epochs=240", "warmup=40") a batch is a size."""
     keys = {vocabulary.plain(key) for key, _ in pairs}
-    return [] if keys & (PLACES - {"batch"} if keys & {"epochs", "steps"} else PLACES) else pairs
+    return [] if keys & (PLACES - {"batch"} if any(map(_OF_A_PLAN.fullmatch, keys)) else PLACES) else pairs
 
 
 def command(text: str) -> Iterator[tuple[str, object]]:
@@ -192,7 +193,7 @@ def listed(text: str) -> list[tuple[str, object]]:
     if _IN_PLACE.search(text):
         return []
     commas = ", " in text
-    pieces = text.split(", ") if commas else text.split()
+    pieces = _COMMA.split(text) if commas else text.split()
     found = [_ENTRY.search(p) or (_IN_WORDS.match(p) if commas else None) for p in map(str.strip, pieces)]
     pairs = [(m["key"].lstrip("-"), value_of(m["value"])) for m in found if m is not None]
     measured = any(is_measured(key) and not isinstance(value, int) for key, value in pairs)  # "train=48 valid=440" counts samples

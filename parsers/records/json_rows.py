@@ -36,6 +36,7 @@ Row = dict[str, Any]
 _CALM = {"debug", "info"}  # levels
 _OF_MACHINES = lazy_re(r"(?:other|mem|gpu|cpu)\b")  # names of metrics
 _MAX_LIST, _MAX_DEPTH, _MAX_TAGS = 16, 20, 500_000
+_PARTING, _LONGEST_LIST = lazy_re(r"[/,;\s]+"), 400  # characters
 
 
 class Log(Gathered):
@@ -155,6 +156,7 @@ class Log(Gathered):
             return
         if kinds <= {bool, type(None)} or (kinds <= {str, type(None)} and v.IDENTIFIER.search(last(tag))):
             return
+        column = list(map(_several, column))
         found, values = [], array("d")
         inner: dict[tuple[Any, ...], list[int]] = {}  # keys of objects, places of lists -> rows
         for i, value in enumerate(column):
@@ -206,6 +208,14 @@ def _by_mode(shape: tuple[str, ...], rows: Sequence[Row], at: Sequence[int]) -> 
     else:
         for word, where in words.items():
             yield word, [rows[i] for i in where], [at[i] for i in where]
+
+
+def _several(value: Any) -> Any:
+    """The numbers of a text that holds nothing but three fractions or more ("0.39/0.34/0.01/0.26"); any other value as it is."""
+    if not isinstance(value, str) or "." not in value or len(value) > _LONGEST_LIST:
+        return value
+    parts = [as_number(x) for x in _PARTING.split(value.strip("[]() "))]
+    return parts if len(parts) > 2 and None not in parts else value
 
 
 def _sound(text: str) -> str:

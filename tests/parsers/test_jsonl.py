@@ -68,6 +68,15 @@ def test_the_optimizer_step_wins_over_the_writers_own_counter(tmp_path: Path) ->
     assert curve(found, "loss") == [(99, 1.0)]
 
 
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [("0.25/0.5/0.25", [0.25, 0.5, 0.25]), ("[0.25, 0.5, 0.25]", [0.25, 0.5, 0.25]), ("0.25/0.75", []), ("2.11.0/0.5/1.0", [])],
+)
+def test_a_text_of_three_fractions_is_a_list(tmp_path: Path, text: str, values: list[float]) -> None:
+    found = read(tmp_path / "log.jsonl", [{"step": i, "loss": 1.5, "load": text} for i in (1, 2)])
+    assert [curve(found, f"load/{i}") for i in range(3)] == ([[(1, x), (2, x)] for x in values] or [[], [], []])
+
+
 def test_nested_keys_lists_and_a_nested_step(tmp_path: Path) -> None:
     row = {"state": {"step": 4}, "train": {"loss": 1.5, "lr": [0.1, 0.2]}, "big": list(range(100))}
     found = read(tmp_path / "log.jsonl", [row])

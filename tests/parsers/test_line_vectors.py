@@ -25,6 +25,7 @@ def told(text: str) -> dict[str, float]:
         ("step 3 loss 4.5  load 22/15/32/36", {}),  # more than a whole: of machines
         ("step 3 classes: 2 | share [0.25, 0.75]", {"share/0": 0.25, "share/1": 0.75}),
         ("iter 5: loss 2.5 | max logit per layer 5.5 6.25 7.0", {f"max logit per layer/{i}": x for i, x in enumerate((5.5, 6.25, 7.0))}),
+        ("  expert load L0 0.0 0.25 0.75 | L1 0.5 0.5", {f"expert load L0/{i}": x for i, x in enumerate((0.0, 0.25, 0.75))}),
         ("Pseudo dice [np.float32(0.5), np.float32(0.0)]", {"Pseudo dice/0": 0.5, "Pseudo dice/1": 0.0}),  # at no step, but surely measured
     ],
 )

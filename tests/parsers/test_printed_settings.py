@@ -23,6 +23,11 @@ def told(tmp_path: Path, head: str, training: str = TRAINING) -> dict[str, objec
     [
         ("config: lr=0.15 warmup=20 betas=(0.9, 0.99) eps=1e-08", {"lr": 0.15, "warmup": 20, "betas": "(0.9, 0.99)", "eps": 1e-8}),
         ("trainer:fit - hyperparameters: optimizer=sgd, lr=0.1, accum=2", {"optimizer": "sgd", "lr": 0.1, "accum": 2}),
+        (
+            "11-29 06:22:49 [0] start params=120064 world=2 batch=4 lr=0.003 warmup=40",
+            {"batch": 4, "lr": 0.003, "warmup": 40},
+        ),  # a size beside a plan
+        ("images: 48 train / 12 val, classes ['disc', 'box'], batch 8, epochs 12, lr 0.002, adamw", {"batch": 8, "optimizer": "adamw"}),
         (">>>>> lr: 0.002, batch_size: 32, scaler: standard", {"lr": 0.002, "batch_size": 32, "scaler": "standard"}),
         ("GIN hidden=128 layers=3 train=48 valid=440 batch=16 epochs=240 lr=1e-3", {"train": 48, "batch": 16, "epochs": 240, "lr": 1e-3}),
         (

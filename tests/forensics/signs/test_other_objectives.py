@@ -137,6 +137,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (O.experts_unbalanced, "seen", {"other/router_a/top_share": 0.3 * ONE, "other/router_b/top_share": 0.95 * ONE}, {}),
     (O.experts_unbalanced, "seen", {"other/maxload": 0.97 * ONE}, {}),
     (O.experts_unbalanced, "absent", {"other/router_a/top_share": 0.3 * ONE, "other/router_b/top_share": 0.25 * ONE}, {}),
+    (O.experts_unbalanced, "seen", {f"other/load_{i}": x * ONE for i, x in enumerate((0.0, 0.5, 0.5, 0.0))}, {}),
+    (O.experts_unbalanced, "absent", {f"other/load_{i}": x * ONE for i, x in enumerate((0.2, 0.3, 0.3, 0.2))}, {}),
     (O.gan_trouble, "seen", {"other/p_real": 1 - FADES / 2, "other/p_fake": FADES / 2}, {}),
     (O.gan_trouble, "seen", {"other/loss_D": 1.4 * FADES}, {}),
     (O.gan_trouble, "seen", {"other/critic_loss": 1.4 * FADES}, {}),

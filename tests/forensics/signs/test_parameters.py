@@ -38,6 +38,8 @@ def logged(folder: Path, text: str) -> Run:
         ("kwsnet-s: 11040 params (132 trainable), 1920 train utterances", 132, 11040, "seen"),
         ("model: 68.8k params, 0.3k require grad", 300, 68800, "seen"),
         ("params 73.0k, in optimizer 0.4k", 400, 73000, "seen"),
+        ("params total 328.3k trainable 0.2k", 200, 328300, "seen"),
+        ("parameters 15338 trainable 1290", 1290, 15338, "absent"),
         ("model parameters: 261860, optimised: 9764", 9764, 261860, "seen"),
         ("trainable params: 614 || all params: 68,928 || trainable%: 0.89", 614, 68928, "cannot tell"),  # adapters
         ("train 1600 eval 400; trainable params 455 / 141447", 455, 141447, "seen"),
