@@ -4,7 +4,7 @@ counts, or as the steps that an epoch takes."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,7 @@ def batch_change(run: Run) -> BatchChange | None:
     for step, size in _counted(run):
         if found := _lasting(step, size):
             return found
-    return _by_epochs(run) or _by_shares(run)
+    return _told(run) or _by_epochs(run) or _by_shares(run)
 
 
 def _counted(run: Run) -> Iterator[tuple[NDArray[np.int64], Floats]]:
@@ -103,6 +103,15 @@ def _lasting(step: NDArray[np.int64], size: Floats) -> BatchChange | None:
         return None
     after = size[j + 1] if j == i + 1 else size[i + 1]  # a mean over an interval in which it changed is neither
     return BatchChange(int(step[i + 1]), float(size[i]), float(after))
+
+
+def _told(run: Run) -> BatchChange | None:
+    """The same, where each epoch tells how many steps it took (``epoch 8 loss=1.05 steps=137``)."""
+    s = series(run, "step")
+    found = _lasting(s.step[s.alive], s.value[s.alive]) if s is not None and s.alive.any() and _whole(s) else None
+    if found is None or max(found.before, found.after) < FACTOR * min(found.before, found.after):
+        return None
+    return replace(found, of_epoch=True)
 
 
 def _by_epochs(run: Run) -> BatchChange | None:

@@ -39,6 +39,7 @@ class Steps:
         self.ways: set[str] = set()
         self.length = 0  # steps of an epoch, where lines tell it
         self.begun = (0, 0, 0)  # epoch and step from which on epochs have the length of their first line, and that length
+        self.ran = (-1, 0)  # the last epoch whose batches were counted, and the step at its end
         self.laps: dict[int, int] = {}  # epoch -> steps before it, where lines count within their epoch
         self.lap = (-1, -1)  # epoch and count of the last such line
         self.onward = 0  # epochs that went on counting where the one before them stopped
@@ -72,7 +73,7 @@ class Steps:
         first = next((f.role for f in line.fields if f.role in {"it", "epoch"}), "it")
         self.base = 0 if epoch == 0 else self.base
         below = it is not None and epoch is None and not line.bar and self.headed and (total is not None or not word)
-        self.aside = below and self.length not in (0, total) and total is not None
+        self.aside = below and self.length not in (0, total) and total is not None and self.ran[0] in (-1, self.epoch)
         if self.aside:
             self.beside = total is not None and self.full == self.epoch and total < self.length
             return self.step
@@ -131,13 +132,18 @@ class Steps:
         steps, too; those that fall back are as they were."""
         since, step, length = self.begun
         over = max(0, self.bar[1] - self.bar[2]) if self.bar[0] < epoch else 0  # steps of the epoch before that its total leaves out
-        rises = self.epoch is not None and epoch > self.epoch
+        last, end = self.ran
+        rises = epoch > last >= 0
         if held_out and not length:
             return (epoch - self.base) * total + it
-        if epoch < since or not length:
+        if not length and rises and end != (last + 1 - self.base) * total:  # another launch goes on, with another number of batches
+            self.begun = since, step, length = epoch, end + (epoch - last - 1) * total, total
+        elif epoch < since or not length or (0 <= epoch < last and not held_out):
             self.begun = since, step, length = self.base, 0, total
         elif ((rises and total != length) or over) and not held_out:
             self.begun = since, step, length = epoch, step + (epoch - since) * length + over, total
+        if not held_out:
+            self.ran = epoch, step + (epoch - since + 1) * total
         return step + (epoch - since) * total + it
 
     def _lapping(self, it: int, total: int) -> int | None:

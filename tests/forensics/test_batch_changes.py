@@ -33,6 +33,14 @@ def epochs(*lengths: int, rows: int = 1) -> Mapping[str, Any]:
     return {"steps": steps, "metrics": {"epoch": np.repeat(np.arange(len(lengths), dtype=float), rows)}}
 
 
+def test_the_steps_that_each_epoch_tells() -> None:
+    took = np.repeat([17.0, 137.0], 8)
+    found = batch_change(run_of({"loss.train": np.linspace(3, 1, 16), "step": took}))
+    assert found is not None
+    assert (found.step, found.before, found.after, found.of_epoch) == (8, 17, 137, True)
+    assert batch_change(run_of({"loss.train": np.linspace(3, 1, 16), "step": np.repeat([100.0, 101.0], 8)})) is None
+
+
 @pytest.mark.parametrize(
     "metrics",
     [

@@ -45,3 +45,20 @@ def test_a_count_that_ran_through_two_epochs_runs_through_a_resume_at_the_border
     fallen = [(1, 5), (1, 10), (2, 5), (2, 10), (3, 5), (3, 10)]
     tables, _ = read(tmp_path, "".join(f"Epoch {e}, Batch {i}, Training Loss: {3 - i / 50:.4f}\n" for e, i in fallen))
     assert [m["step"] for m in tables["metrics"] if m["tag"] == "Training Loss"] == [5, 10, 15, 20, 25, 30]
+
+
+def keras(epochs: range, batches: int) -> str:
+    return "".join(f"Epoch {e}/9\n{batches}/{batches} - 1s - 2ms/step - loss: {1 / e:.4f} - val_loss: {1.1 / e:.4f}\n" for e in epochs)
+
+
+@pytest.mark.parametrize("launch", ["", "\n[relaunch] loading last.keras, epoch 3\n"])
+def test_epochs_that_take_another_number_of_batches_go_on_in_steps(tmp_path: Path, launch: str) -> None:
+    """With another batch size, be it in the same life or after a launch that goes on."""
+    tables, _ = read(tmp_path, keras(range(1, 4), 50) + launch + keras(range(4, 7), 5))
+    for tag in ("loss", "val_loss"):
+        assert [m["step"] for m in tables["metrics"] if m["tag"] == tag] == [50, 100, 150, 155, 160, 165]
+
+
+def test_a_second_training_with_other_batches_counts_from_its_own_beginning(tmp_path: Path) -> None:
+    tables, _ = read(tmp_path, keras(range(1, 4), 50) + keras(range(1, 4), 5))
+    assert [m["step"] for m in tables["metrics"] if m["tag"] == "loss"] == [50, 100, 150, 5, 10, 15]
