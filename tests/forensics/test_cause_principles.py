@@ -13,7 +13,7 @@ import forensics
 
 def test_one_hard_sample_of_a_task_that_is_learnt_is_no_warning(tmp_path: Path) -> None:
     x = [2.2 * math.exp(-i / 30) + 1e-5 * (1 + 0.3 * math.sin(7 * i)) for i in range(600)]
-    for name, height, verdict in (("a", 0.04, "healthy"), ("b", 0.4, "unhealthy")):
+    for name, height, verdict in (("a", 0.4, "healthy"), ("b", 1.4, "unhealthy")):
         rows = [{"step": i, "loss": v + (height if i == 500 else 0)} for i, v in enumerate(x)]
         assert analyzed(tmp_path / name, rows).verdict == verdict
 

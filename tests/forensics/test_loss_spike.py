@@ -192,13 +192,20 @@ def test_a_loss_of_two_levels_by_batch_does_not_stay_up_because_it_was_low_for_o
     assert not [f for f in spikes(run_of({"loss.train": x})) if f.severity != "info"]
 
 
-def test_a_spike_that_takes_back_next_to_nothing_of_the_fall_is_no_warning() -> None:
+@pytest.mark.parametrize(("top", "lasts", "severity"), [(0.05, 10, "info"), (1.5, 10, "info"), (2.5, 10, "warning"), (1.5, 500, "warning")])
+def test_a_spike_that_comes_back_soon_and_takes_back_less_than_half_of_the_fall_is_no_warning(
+    top: float, lasts: int, severity: str
+) -> None:
     x = 4 * np.exp(-np.arange(4000) / 500) + 0.005 * noisy(4000, 0.05)
-    x[3000:3010] = 0.05
-    (f,) = spikes(run_of({"loss.train": x}))
-    assert f.severity == "info"
-    x[3000:3010] = 0.5
-    assert [f.severity for f in spikes(run_of({"loss.train": x}))] == ["warning"]
+    x[3000 : 3000 + lasts] = top
+    assert [f.severity for f in spikes(run_of({"loss.train": x}))] == [severity]
+
+
+def test_a_spike_at_a_restart_is_a_warning_however_little_it_takes_back() -> None:
+    x = 4 * np.exp(-np.arange(4000) / 500) + 0.005 * noisy(4000, 0.05)
+    x[3002:3012] = 1.5
+    attempts = [0] * 3000 + [1] * 1000
+    assert [f.severity for f in spikes(run_of({"loss.train": x}, attempts=attempts))] == ["warning"]
 
 
 def test_steps_that_fall_back_within_an_attempt_make_no_spike() -> None:
