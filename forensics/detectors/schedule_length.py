@@ -5,11 +5,12 @@ What it sees
 
 How it decides
     Against the planned steps, or where the plan is not known against those that were done: a decay that reaches its lowest
-    value (1 % of the peak, or the configured minimum) before 60 % of them, and stays there or rises again; or one that falls
-    to less than half of the peak and then stands at one and the same value to the end. The factor is plan over end. Where the
+    value (1 % of the peak, or the configured minimum) before 60 % of them, and stays there; or one that falls
+    to less than half of the peak and then stands at one and the same value to the end; or one that turns below a tenth of the
+    peak and comes back to it, where the config names a schedule that has one way down (cosine). The factor is plan over end. Where the
     first logged rate is below a tenth of the configured one and none is higher, the configured one is the peak. Warm
-    restarts and cycles, steps (a fall in fewer than four strides), a length of the decay that the config names (5 % of the
-    plan at least), and a rate that is low because a restart began its warmup anew (``lr_schedule``) are left alone.
+    restarts and cycles, steps (a fall in fewer than four strides), a decay that goes on to the last rate, a length of the decay that the
+    config names (5 % of the plan at least), and a rate that is low because a restart began its warmup anew (``lr_schedule``) are left alone.
 
 Cannot tell
     Where the rate was not logged, or fewer than eight times; where the log tells of a scheduler that watches an evaluation (ReduceLROnPlateau).
@@ -27,10 +28,9 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors import lr_schedule
 from forensics.errors import CannotTell
 from forensics.run import endings, settings
-from forensics.run.configured_rate import ENDLESS
+from forensics.run.configured_rate import DOWN, ENDLESS, in_cycles
 from forensics.run.inputs import needed, surviving
 from forensics.run.plan import planned_steps
 from forensics.run.series import Series
@@ -41,6 +41,8 @@ NEEDS = ["lr"]
 INPUTS = ["config"]
 EARLY = 0.6  # of the plan; measured: at 0.42 one of 11 faulty runs is lost, at 0.84 two more are found, healthy alike (docs/thresholds.md)
 LOW = 0.01  # of the peak: what a cosine has left in its last 6 %; not critical (docs/thresholds.md)
+NOTHING = 1e-6  # of the peak; unit: a millionth, which moves no weight of 24 bits
+TURNS, PEAK_AGAIN = 0.1, 0.9  # of the peak; bound: rates that are logged ten times a cycle show its turn within a tenth
 GONE = 0.1  # of the configured peak; bound: a tenth of a warmup, or of the batch by which some scale the rate, is less far below it
 SHORTEST = 0.05  # of the plan; bound: the shortest decay at the end of a run that anybody uses (cooldowns take 10 to 20 %)
 LEAST = 8  # bound: four logged rates on the way down and four that stand
@@ -78,7 +80,11 @@ def detect(run: Run) -> Iterator[Finding]:
         return  # no decay is meant
     tops = np.flatnonzero(x >= 0.99 * peak)
     top = int(tops[0]) if len(tops) else 0  # a later cycle may reach as high
+    one_way = kind is not None and any(c in str(kind.value).lower() for c in DOWN) and not in_cycles(run)
+    turn = _turn(x, least + TURNS * (peak - least)) if one_way else None
     low = np.flatnonzero(x[top:] <= least + LOW * (peak - least))
+    if turn is not None:
+        top, low = 0, np.array([turn])
     floor = _floor(x[top:])
     first_low = int(low[0]) if len(low) else floor
     if first_low is None or peak <= 0 or _is_stair(x[top : top + first_low + 1]):
@@ -89,8 +95,11 @@ def detect(run: Run) -> Iterator[Finding]:
     if end <= 0 or end >= EARLY * plan or int(step[-1]) <= 1.15 * end:
         return
     again = bool(x[top + first_low :].max() > 0.3 * peak)
-    if again and (not known or lr_schedule.restarts(s) or _begins_attempt(s, rows, top + first_low)):
-        return  # a cycle that was meant: jumps back up at even distances, or nothing says that the run is one cycle; or a restart's warmup
+    stands = bool((x[top + first_low :][:STANDS] == x[top + first_low]).all())  # a cycle turns at once
+    if again and (not (stands or turn is not None) or not known or _begins_attempt(s, rows, top + first_low)):
+        return  # a cycle that was meant, for nothing says that the rate has one way down; or a restart's warmup
+    if not again and _goes_on(x[top + first_low :], NOTHING * peak):
+        return
     how = "and comes round again" if again else "and stays there"
     title = f"The learning rate reaches its end at step {end} of {plan} {how}"
     facts = Facts(end, plan, plan / end, again)
@@ -103,6 +112,22 @@ def detect(run: Run) -> Iterator[Finding]:
 def _begins_attempt(s: Series, rows: np.ndarray, i: int) -> bool:
     """Whether the rate did not fall to row `i` of the surviving ones but began an attempt there."""
     return bool(s.attempt[rows[i]] != s.attempt[rows[i - 1]])
+
+
+def _turn(x: np.ndarray, low: float) -> int | None:
+    """The row of the lowest rate, below `low`, from which it climbs back stride by stride to nine tenths of the highest: a jump is a restart."""
+    high = x >= PEAK_AGAIN * x.max()
+    first = int(np.argmax(high))
+    back = np.flatnonzero(high[first:] & (np.minimum.accumulate(x[first:]) <= low))
+    if not len(back) or not back[0]:  # it is not once above `low`
+        return None
+    turn = first + int(np.argmin(x[first : first + back[0]]))
+    return turn if first + back[0] - turn >= STRIDES else None
+
+
+def _goes_on(x: np.ndarray, nothing: float) -> bool:
+    """Whether the rate, low as it is, halves once more in the second half of what is left, to above `nothing`: a decay by a factor has no end."""
+    return len(x) >= LEAST and nothing < x[-1] <= HALF * x[len(x) // 2]
 
 
 def _floor(x: np.ndarray) -> int | None:

@@ -111,7 +111,20 @@ def test_a_warmup_that_a_restart_began_anew_is_no_end_of_the_schedule() -> None:
     assert (
         of("schedule_ends_early", np.r_[EARLY[:200], RESET[200:]], attempts=ANEW, max_steps=N).state == SEEN
     )  # it ended before the restart
-    assert of("schedule_ends_early", RESET, max_steps=N).state == SEEN  # no restart: it comes round by itself
+    assert of("schedule_ends_early", RESET, max_steps=N, lr_scheduler_type="linear").state == SEEN  # no restart: it comes round by itself
+
+
+def test_a_rate_that_comes_round_is_a_cycle_unless_config_names_a_schedule_with_one_way_down() -> None:
+    wave = 1e-3 * (1 + np.cos(np.arange(N) / 75 * np.pi)) / 2
+    assert of("schedule_ends_early", wave, max_steps=N, lr_scheduler_type="cosine").state == SEEN
+    assert of("schedule_ends_early", wave[::10], max_steps=N, lr_scheduler_type="cosine").state == SEEN  # no row shows its lowest value
+    assert of("schedule_ends_early", wave, max_steps=N).state == ABSENT
+    assert of("schedule_ends_early", wave, max_steps=N, lr_scheduler_type="cosine", decay="cyclic").state == ABSENT
+
+
+def test_a_decay_by_a_factor_has_no_end() -> None:
+    assert of("schedule_ends_early", 1e-3 * 0.5 ** (np.arange(N) // 30), max_steps=N).state == ABSENT
+    assert of("schedule_ends_early", 1e-3 * 0.9 ** np.arange(N), max_steps=N).state == SEEN  # to less than a millionth
 
 
 def test_whose_factor_it_is() -> None:
