@@ -53,7 +53,7 @@ class Change:
 def moved(attempt: int, begin: int, offset: int, **more: Any) -> Change:
     """A stretch that another step had: data repeated, or skipped where it comes later."""
     if offset > 0:
-        return Change("repeated", attempt, begin, f"sees the data of step {begin - offset} and on again", offset, **more)
+        return Change("repeated", attempt, begin, f"sees the data of step {max(begin - offset, 0)} and on again", offset, **more)
     text = f"continues with the data that step {begin - offset} had before it: {-offset} batches are skipped"
     return Change("skipped", attempt, begin, text, offset, **more)
 

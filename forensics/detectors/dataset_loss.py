@@ -206,7 +206,7 @@ def detect(run: Run) -> Iterator[Finding]:
 
 def _rises(x: NDArray[np.float64], best: int, rise: float) -> bool:
     """Whether the last values lie beyond the best one by more than noise."""
-    return len(x) >= LEAST and len(x) - 1 - best >= BACK and rise >= max(RISE * abs(float(x[best])), NOISES * noise_of(x))
+    return len(x) >= LEAST and len(x) - 1 - best >= BACK and rise > 0 and rise >= max(RISE * abs(float(x[best])), NOISES * noise_of(x))
 
 
 def _is_gone(sets: list[Set], i: int, end: float) -> bool:

@@ -11,7 +11,7 @@ How it decides
     far three times before and came back wanders with its data. The step it names is the first after the loss last stood near its best, or where the
     rise began. A loss that stands a quarter above its first level for a tenth of the run and then comes back was divergence, too, until something
     (usually the falling rate) caught it: a warning. And it fires at once where no value comes below twice the very first one again, which no update
-    had touched; or where the loss ends a thousand times as far below zero as it began above. Where the evaluation loss goes on falling to the end
+    had touched, nor below half of the highest since; or where the loss ends a thousand times as far below zero as it began above. Where the evaluation loss goes on falling to the end
     meanwhile, or the weight of a KL term lifts the loss, it is information. A loss that has fallen from value to value since its top, and lost half
     of its rise, is a spike that comes back. Where no loss was logged a score is judged, and the reward wherever it was, turned round: it has to lose
     half of what it had gained, too, in its mean by three standard errors.
@@ -83,8 +83,8 @@ def detect(run: Run) -> Iterator[Finding]:
     if not s.rises and falls_without_end(x):
         yield _below_zero(run, s, rows)
         return
-    if not s.rises and 0 < TWICE * x[0] < x[1:].min() and first_is_partial(run, s, rows):
-        rows, x = rows[1:], x[1:]
+    if not s.rises and 0 < TWICE * x[0] < x[1:].min() and (first_is_partial(run, s, rows) or TWICE * median(x[-FEW:]) < x[1:].max()):
+        rows, x = rows[1:], x[1:]  # what falls to half from there on learns: its first value alone is of something else
     elif not s.rises and 0 < TWICE * x[0] < x[1:].min():
         yield _left_at_once(run, s, rows)
         return
@@ -105,7 +105,7 @@ def detect(run: Run) -> Iterator[Finding]:
     start, last = int(s.step[row]), int(s.step[rows[-1]])
     held, left = x[max(best - width + 1, 0) : best + 1], x[-width:]
     low, end = median(held), median(left)
-    if end <= low or (s.rises and (end - low < LOST * _gained(x, low) or not mean_exceeds(left, held))):
+    if end <= low or (s.rises and (end - low < LOST * _gained(x[: best + 1], low) or not mean_exceeds(left, held))):
         return
     how = f"{end / low - 1:.0%} above" if abs(end) < 100 * abs(low) else f"{end / low:.2g} times" if low else "above"
     half = x[(at + len(x)) // 2 :][:width]
@@ -148,9 +148,9 @@ def _recovers(y: excursions.Floats, best: float) -> bool:
 
 
 def _gained(x: excursions.Floats, low: float) -> float:
-    """What an objective had gained at its best; of one that gained nothing, the level that it began with."""
-    first = median(x[:FEW])
-    return first - low if first - low > RISE * abs(first) else abs(first)
+    """What an objective had gained at its best, from the worst before it; of one that gained nothing, the level that it began with."""
+    first, worst = median(x[:FEW]), float(medians.rolling_median(x, FEW).max())
+    return worst - low if worst - low > RISE * abs(worst) else abs(first)
 
 
 def _spreads(y: excursions.Floats) -> list[tuple[int, excursions.Floats]]:

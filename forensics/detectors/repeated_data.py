@@ -109,7 +109,7 @@ def _finding(run: Run, found: Change, words: str) -> Finding:
         lines.append(f"the loss is {lower.share:.1%} lower until step {lower.until}, where it joins the old curve")
     text = found.text
     if found.what == "repeated" and found.offset is not None:
-        text = f"sees the data of step {begin - found.offset} and on again"  # the manifest may begin a little later
+        text = f"sees the data of step {max(begin - found.offset, 0)} and on again"  # the manifest may begin a little later
     proven = found.what != "reshuffled" or bool(found.share)
     shown = (evidence.text("the data after the restart", lines),) if lines else ()
     title = words.format(step=begin, text=text, how=found.how)

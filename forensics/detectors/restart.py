@@ -9,7 +9,8 @@ How it decides
     the time between,
     and why the attempt before it ended where a line says so. Work done twice is a warning where all restarts together cost 5 % of the
     steps or of the time; less, as a stop between two saves costs, a stop by hand, for which somebody chose the moment, and a clean
-    continuation are only told; and so are trainings in the same file that begin anew, steps that the loop says it undoes itself, and
+    continuation are only told; so is a new beginning, at the first step of all, where no line says what ended the attempt before or that it was
+    resumed: another launch, seed, fold or phase; and so are trainings in the same file that begin anew, steps that the loop says it undoes itself, and
     launches that died before their first step: of an exception that nothing caught, or by a signal below the log's first lines, come again.
 
 Cannot tell
@@ -109,12 +110,13 @@ def detect(run: Run) -> Iterator[Finding]:
         if lines:
             where = run.where(lines[0]["source"], lines[0]["at"])
             shown.append(evidence.text("what the log says", [e["text"][:300] for e in lines[:6]], where))
+        anew = begin <= run.attempts[0]["steps"][0] and not lines
         key, times = f"{begin}-attempt{after['index']}" if after["index"] > 1 else begin, (before["ended"], after["started"])
         yield evidence.found(
             facts,
             title,
             (begin, max(end, begin)),
-            severity if redone > 1 and not undone and before["index"] not in ordered else "info",
+            severity if redone > 1 and not undone and not anew and before["index"] not in ordered else "info",
             *shown,
             key=key,
             times=times,

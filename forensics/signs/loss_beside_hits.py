@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from forensics.run import loss_terms
+from forensics.run import loss_terms, settings
 from forensics.run.evaluations import classes, of_tokens, shares
 from forensics.run.metrics_in_words import worded
 from forensics.run.robust import median
@@ -110,6 +110,8 @@ def _smoothed(classes: float) -> float:
 
 def loss_of_probabilities(s: Symptoms) -> Sign:
     """Training or evaluation loss plus the share of right answers ends at ln(e + classes - 1): a cross entropy that is given probabilities for logits."""
+    if settings.number(s.run, "label_smoothing"):
+        return cannot_tell("config sets label smoothing, which holds the loss up as well.")
     if classes(s.run) is None and worded(s.run, _OVERLAP):
         return cannot_tell("the number of classes is not known, and the loss of a segmentation is seldom a cross entropy alone.")
     end, held_out = _end(s.run), _held_out_end(s.run)

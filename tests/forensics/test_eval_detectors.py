@@ -63,6 +63,11 @@ def test_a_loss_that_is_zero_at_first_is_computed_later_on(tmp_path: Path) -> No
     assert not list(dataset_loss.detect(read(write(tmp_path / "r", 600, **more))))  # type: ignore[arg-type]
 
 
+def test_a_set_that_never_was_better_than_nothing_became_no_worse(tmp_path: Path) -> None:
+    more = {"val_token_acc": every(50, lambda i: 0.06 + i / 9000), "val_seq_acc": every(50, lambda i: 0.0)}
+    assert not list(dataset_loss.detect(read(write(tmp_path / "r", 600, **more))))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("held", "told"), [(0.44, True), (0.9, False)])
 def test_training_that_is_right_far_more_often_is_told_though_the_evaluation_improves(held: float, told: bool, tmp_path: Path) -> None:
     more = {

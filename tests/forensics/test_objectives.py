@@ -155,7 +155,7 @@ def test_a_surrogate_that_is_nan_is_still_told(tmp_path: Path) -> None:
     assert [f.kind for f in forensics.analyze(made.root).findings if f.severity == "critical"] == ["nonfinite"]
 
 
-@pytest.mark.parametrize(("box", "state"), [(0.45, "sum"), (0.01, "too high")])
+@pytest.mark.parametrize(("box", "state"), [(0.9, "sum"), (0.01, "too high")])
 def test_a_term_that_explains_the_excess_over_guessing(box: float, state: str, tmp_path: Path) -> None:
     terms = {
         "loss": learns(1.5 + box + (1.0 if state == "too high" else 0.0), 0.3),

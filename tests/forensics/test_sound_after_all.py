@@ -13,7 +13,7 @@ import pytest
 
 import forensics
 from forensics.case import Finding
-from forensics.detectors import checkpoint_damage, divergence, eval_jump, plateau, train_eval_gap
+from forensics.detectors import checkpoint_damage, divergence, eval_jump, plateau, restart, train_eval_gap
 from parsers import read
 from tests.forensics.curves import run_of
 
@@ -111,3 +111,35 @@ def test_a_sum_that_the_weight_of_a_term_lifts_ends_above_its_start_by_design(tm
         rows.append({"epoch": i, "Reconstruction Loss": rebuilt, "KL Divergence": kl, "Total Loss": rebuilt + weight * kl})
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert forensics.analyze(str(tmp_path)).verdict == "healthy"
+
+
+@pytest.mark.parametrize(("begins", "severity"), [(0, "info"), (100, "warning")])
+def test_a_launch_that_begins_at_the_first_step_again_lost_nothing_that_it_was_to_go_on_from(begins: int, severity: str) -> None:
+    """Unless a line says that the one before it died, or that this one was resumed."""
+    steps, attempts = [*range(200), *range(begins, 300)], [0] * 200 + [1] * (300 - begins)
+    lives = [
+        {"index": i, "steps": span, "started": None, "ended": None, "files": {"log.jsonl"}, "begun": None}
+        for i, span in enumerate(([0, 199], [begins, 299]))
+    ]
+
+    def told(**more: Any) -> list[str]:
+        run = run_of({"loss.train": 2 * np.exp(-np.array(steps) / 100)}, steps=steps, attempts=attempts, **more)
+        run.attempts = lives
+        return [f.severity for f in restart.detect(run)]
+
+    assert told() == [severity]
+    died = {"kind": "traceback", "text": "RuntimeError: no", "level": "error", "attempt": 0, "source": "log.jsonl", "at": 200}
+    assert told(events=[died]) == ["warning"]
+
+
+@pytest.mark.parametrize(("worst", "falls"), [(-120.0, True), (-220.0, False)])
+def test_a_reward_has_to_lose_half_of_what_it_gained_from_its_worst(worst: float, falls: bool) -> None:
+    """It rose from there to -65 at its best and ends 35 lower."""
+    way = np.interp(np.arange(400), [0, 60, 280, 400], [-120.0, worst, -65.0, -100.0]) + np.sin(np.arange(400) ** 2)
+    assert bool(severities(divergence.detect, rl__reward=way)) == falls
+
+
+@pytest.mark.parametrize(("end", "told"), [(60.0, []), (260.0, ["critical"])])
+def test_a_loss_that_falls_to_half_from_its_second_value_on_learns(end: float, told: list[str]) -> None:
+    loss = np.r_[7.0, np.linspace(254, end, 60)]
+    assert severities(divergence.detect, loss__train=loss) == told

@@ -36,6 +36,11 @@ def test_what_keeps_the_loss_up(loss: Floats, hits: Floats, floor: str, high: st
     assert loss_beside_hits.loss_high_for_its_hits(s).state == high
 
 
+def test_label_smoothing_holds_a_loss_up_as_well() -> None:
+    s = Symptoms(run_of({"loss.train": TWICE, "acc.train": HITS}, config=CONFIG | {"label_smoothing": 0.1}), ())
+    assert loss_beside_hits.loss_of_probabilities(s).state == CANNOT_TELL
+
+
 def test_a_loss_that_was_below_what_probabilities_allow_is_of_logits() -> None:
     """A regularized model whose loss and hits only happen to add up: it came lower before, or beside fewer hits."""
     by_chance = TWICE - np.where(np.arange(N) < 40, 0.2, 0.0)
