@@ -11,8 +11,8 @@ How it decides
     far three times before and came back wanders with its data. The step it names is the first after the loss last stood near its best, or where the
     rise began. A loss that stands a quarter above its first level for a tenth of the run and then comes back was divergence, too, until something
     (usually the falling rate) caught it: a warning. And it fires at once where no value comes below twice the very first one again, which no update
-    had touched, nor below half of the highest since; or where the loss ends a thousand times as far below zero as it began above. Where the evaluation loss goes on falling to the end
-    meanwhile, or the weight of a KL term lifts the loss, it is information. A loss that has fallen from value to value since its top, and lost half
+    had touched, and the loss does not fall in order from the next one on, to half of it; or where the loss ends a thousand times as far below zero as it
+    began above. Where the evaluation loss goes on falling to the end meanwhile, or the weight of a KL term lifts the loss, it is information. A loss that has fallen from value to value since its top, and lost half
     of its rise, is a spike that comes back. Where no loss was logged a score is judged, and the reward wherever it was, turned round: it has to lose
     half of what it had gained, too, in its mean by three standard errors.
 
@@ -83,11 +83,12 @@ def detect(run: Run) -> Iterator[Finding]:
     if not s.rises and falls_without_end(x):
         yield _below_zero(run, s, rows)
         return
-    if not s.rises and 0 < TWICE * x[0] < x[1:].min() and (first_is_partial(run, s, rows) or TWICE * median(x[-FEW:]) < x[1:].max()):
-        rows, x = rows[1:], x[1:]  # what falls to half from there on learns: its first value alone is of something else
-    elif not s.rises and 0 < TWICE * x[0] < x[1:].min():
-        yield _left_at_once(run, s, rows)
-        return
+    if not s.rises and 0 < TWICE * x[0] < x[1:].min():
+        learns = falls_in_order(x[1:]) and TWICE * median(x[-FEW:]) < x[1]
+        if not learns and not first_is_partial(run, s, rows):
+            yield _left_at_once(run, s, rows)
+            return
+        rows, x = rows[1:], x[1:]  # the first value alone is of something else
     y, logs = excursions.scaled(x)
     turned = next((found for width, spread in _spreads(y) if (found := _turned(y, logs, width, spread))), None)
     if turned is not None:
@@ -242,9 +243,8 @@ def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding
     side = "below" if s.rises else "above"
     moves = f"{s.tag} falls from {-first:.4g} to {-top:.4g}" if s.rises else f"Loss climbs from {first:.4g} to {top:.4g}"
     title = f"{moves}: it stays {side} its first level for {len(high)} values, until step {last}"
-    final, begin = median(x[-LEVEL:]), int(s.step[rows[0]])
-    level = s.logged(first)
-    facts = Facts(start, level, s.logged(final), rise=top / first - 1, best_step=begin, first=level, above_first=len(high))
+    final, level = median(x[-LEVEL:]), s.logged(first)
+    facts = Facts(start, level, s.logged(final), rise=top / first - 1, best_step=int(s.step[rows[0]]), first=level, above_first=len(high))
     band = [{"from": start, "to": last, "kind": "slow"}]
     shown = evidence.window(s, start, last, *band, title=f"{s.tag} {side} its first level", where=s.place(run, rows[a]))
-    yield evidence.on_rows(s, (rows[a], rows[b]), facts, title, "info" if s.rises else "warning", shown)
+    yield evidence.on_rows(s, (rows[a], rows[b]), facts, title, "info" if s.rises or improves_after(run, start) else "warning", shown)

@@ -14,8 +14,9 @@ How it decides
     are weights that start anew, a level that steps up without an overshoot, the same bump at regular distances, and what the logger made: a running mean that
     begins anew with each epoch, too; and what does not come back to a run of low values, where the level of a hundred values after it is that of a hundred
     before. A spike that a restart or the end of the log cuts off is *censored*: its class is open, and where no more than two values are above the level by
-    then, it is no graver than a fast one. Of up to three a run, what comes back after less than a tenth of the run and took back less than half of what the loss had fallen
-    is told, but is no warning, unless it stands at a restart; nor is a fast one, or one whose level comes back in the end, where eight others at least half as
+    then, it is no graver than a fast one. What comes back after less than a tenth of the run and took back less than half of what the loss had fallen is told, but is no warning,
+    unless it stands at a restart, or seven times above the fifty values before it in a run of more than three such; then it may take back half a percent;
+    nor is a fast one, or one whose level comes back in the end, where eight others at least half as
     high and wide come and go throughout the run, the tail of its noise; nor is a climb to the end while the evaluation loss goes on falling, nor one that the
     weight of a KL term makes as it is raised.
 
@@ -69,7 +70,7 @@ SAME_RATE = 1.2  # measured: no warm restart moves a rate by less; at 0.84 of it
 BEFORE, STRETCH, FLAT = 50, 5, 0.9  # values; share of a stretch that stands within a third of its median. Not critical (docs/thresholds.md)
 CLEAR_ODDS = 0.7  # measured: at 0.49 the same runs, at 0.98 of it 16 of 82 faulty ones are lost (docs/thresholds.md)
 FEW = 2  # values; bound: a fast spike lasts one or two
-RARE = 3  # bound: spikes of a run that may be of its few hard samples; a cause that acts again and again makes more
+RARE = 3  # bound: fast spikes of a run whose few hard samples they may be; a cause that acts again and again makes more
 AT_RESTART = 10  # values; unit: the steps that Adam's momentum remembers, 1 / (1 - 0.9); what a restart made is no chance
 CLEAR_SIGMA, CLEAR_SHARE, HUGE = 9.0, 0.15, 2.0  # heights, in ln; measured: 1.4 of the first loses one run (docs/thresholds.md)
 
@@ -118,7 +119,7 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
     made, means = {*nan_filter_rows.rows_made(run, s), *meter_dips.lifted(run, s)}, epoch_means.few_make_it(run, s)
     for h in histories(s):
         judged = [j for j in judge(h.step, h.value, length) if j.at.start >= h.first and _on_one_count(h, j)]
-        alike, rare = throughout.like_each(h.y, [j.at for j in judged]), sum(_clear(j) for j in judged) <= RARE
+        alike, rare = throughout.like_each(h.y, [j.at for j in judged]), sum(j.kind == "fast" for j in judged) <= RARE
         for i, j in enumerate(judged):
             until = min((o.at.start for o in judged[i + 1 :] if o.at.start > j.at.peak), default=len(h.rows))
             if h.rows[j.at.peak] in made:
@@ -131,11 +132,6 @@ def _detected(run: Run) -> Iterator[Finding[Facts]]:
                 j = replace(j, why="data")
             over = j.kind == "fast" or (j.kind == "non_recovering" and throughout.level_again(h.y, j.at) < len(h.y))
             yield _finding(run, s, h, j, until, alike[i] if over and not j.why else 0, rare)
-
-
-def _clear(j: Spike) -> bool:
-    """Whether it comes back and would be a warning by itself."""
-    return j.kind in ("fast", "slow") and severity(j, None) == "warning"
 
 
 def _on_one_count(h: History, j: Spike) -> bool:
@@ -180,8 +176,9 @@ def _finding(run: Run, s: Series, h: History, j: Spike, until: int, alike: int, 
     shown = evidence.window(s, start, stop, mark, band, title=f"{s.tag} around step {peak}", where=where)
     times = (s.clock(h.rows[e.start]), s.clock(h.rows[min(e.end, len(h.rows) - 1)] if e.end is not None else h.rows[-1]))
     against = improves_after(run, start) if end is None and e.peak - e.start >= excursions.LEVEL and np.isfinite(top) else ""
-    resumed = 0 < h.first <= e.start < h.first + AT_RESTART
-    bearable = rare and end is not None and not resumed and measurements.bearable(s.value[s.usable], level, facts.height, facts.values)
+    chance = rare or (facts.over_highest is not None and facts.over_highest < HUGE)
+    came_back = end is not None and not 0 < h.first <= e.start < h.first + AT_RESTART
+    bearable = came_back and measurements.bearable(s.value[s.usable], level, facts.height, facts.values, chance=chance)
     grave = "info" if against or alike or bearable else severity(j, facts.over_highest, at_the_end=censored and facts.values <= FEW)
     title = _title(j, facts) + f", while {against}" * bool(against) + f"; {alike} more like it come and go throughout the run" * bool(alike)
     return evidence.found(facts, title, (start, stop), grave, shown, key=f"{peak}-attempt{attempt}" if attempt else peak, times=times)

@@ -15,7 +15,7 @@ How it decides
 
 Cannot tell
     A restart that continues at the very next step, in the same file, without a word and without a clock, leaves no trace. Where several
-    processes write lines without steps into one file by turns, which epoch is whose.
+    processes write into one file by turns, which step or epoch is whose.
 
 Folklore
     BLOOM-176B's public TensorBoard folder has 117 event files; 50 begin at a step that was already logged.
@@ -35,7 +35,7 @@ from forensics.run import done_twice, endings, fatal_lines, how_it_ended, reach
 from forensics.run.announced_returns import returns
 from forensics.run.failed_launches import failed
 from forensics.run.series import series
-from parsers.records.by_turns import BY_TURNS, leaps_back
+from parsers.records.by_turns import BY_TURNS, leaps_back, taken_up_again
 from parsers.tables import DOUBTED, Run
 
 # of the steps or the time; unit: a twentieth of the run, whatever counts it (docs/case.md). measured: 29 runs met blind whose restarts
@@ -87,6 +87,7 @@ def detect(run: Run) -> Iterator[Finding]:
     yield from _unstarted(run)
     told = how_it_ended.attempts(run)
     yield from _by_epoch(run)
+    _one_writer(run)
     severity, ordered = "warning" if _cost(run) else "info", _by_hand(run)
     for before, after, attempt in zip(run.attempts, run.attempts[1:], told, strict=False):
         begin, end = after["steps"][0], before["steps"][1]
@@ -110,7 +111,8 @@ def detect(run: Run) -> Iterator[Finding]:
         if lines:
             where = run.where(lines[0]["source"], lines[0]["at"])
             shown.append(evidence.text("what the log says", [e["text"][:300] for e in lines[:6]], where))
-        anew = begin <= run.attempts[0]["steps"][0] and not lines
+        near = after["span"].interval if "span" in after else reach.interval(run)
+        anew = begin <= run.attempts[0]["steps"][0] + near and not lines
         key, times = f"{begin}-attempt{after['index']}" if after["index"] > 1 else begin, (before["ended"], after["started"])
         yield evidence.found(
             facts,
@@ -164,6 +166,17 @@ def _unstarted(run: Run) -> Iterator[Finding[Unstarted]]:
     steps = (run.attempts[0]["steps"][0], run.attempts[-1]["steps"][1]) if run.attempts else (None, None)
     title = f"{launches}: {'; '.join(s[:120] for s in says[:3])}"
     yield evidence.found(Unstarted(len(found), says), title, steps, "info", *shown, key="unstarted")
+
+
+def _one_writer(run: Run) -> None:
+    """Raises CannotTell where the steps of several processes stand in the log by turns."""
+    s = series(run, "loss.train") or series(run, "loss.eval") or series(run, "rl.reward")
+    if s is None or len(run.attempts) <= BY_TURNS:
+        return
+    one = np.flatnonzero(s.source_code == s.source_code[0])
+    written = one[np.argsort(s.at[one], kind="stable")]
+    if (turns := taken_up_again(s.step[written] // s.interval)) >= BY_TURNS:
+        raise CannotTell(f"several processes write into the log by turns: its steps fall, and go on {turns} times where others had stopped")
 
 
 def _by_epoch(run: Run) -> Iterator[Finding[Facts]]:

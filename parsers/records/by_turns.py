@@ -15,3 +15,19 @@ def leaps_back(epochs: Sequence[float] | NDArray[np.float64]) -> int:
     them, so that from `BY_TURNS` on two processes write by turns."""
     x = np.asarray(epochs, np.float64)
     return int(np.sum((np.diff(x) > 1) & (x[1:] <= np.maximum.accumulate(x)[:-1])))
+
+
+def taken_up_again(counts: Sequence[int] | NDArray[np.int64]) -> int:
+    """How often a count goes on at the number after one at which an earlier stretch had stopped, though others were written between: a resume begins
+    within a stretch, so that from `BY_TURNS` on two processes write by turns."""
+    waits: dict[int, int] = {}  # next number -> stretch
+    now, due, stretches, again = -1, None, 0, 0
+    for n in np.asarray(counts).tolist():
+        if n != due:
+            waits |= {} if due is None else {due: now}
+            stretch = waits.pop(n, stretches)
+            again += stretch < stretches
+            stretches += stretch == stretches
+            now = stretch
+        due = n + 1
+    return again

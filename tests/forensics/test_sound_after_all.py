@@ -15,6 +15,7 @@ import forensics
 from forensics.case import Finding
 from forensics.detectors import checkpoint_damage, divergence, eval_jump, plateau, restart, train_eval_gap
 from parsers import read
+from parsers.records.by_turns import taken_up_again
 from tests.forensics.curves import run_of
 
 N = 60
@@ -143,3 +144,18 @@ def test_a_reward_has_to_lose_half_of_what_it_gained_from_its_worst(worst: float
 def test_a_loss_that_falls_to_half_from_its_second_value_on_learns(end: float, told: list[str]) -> None:
     loss = np.r_[7.0, np.linspace(254, end, 60)]
     assert severities(divergence.detect, loss__train=loss) == told
+
+
+def test_a_loss_above_its_first_level_is_no_trouble_while_the_evaluation_falls() -> None:
+    """As with heavy-tailed targets, which a few batches of the training hold and the evaluation does not."""
+    loss = np.r_[np.full(3, 5.8), np.full(40, 90.0), np.linspace(5, 1, 60)]
+    assert severities(divergence.detect, loss__train=loss) == ["warning"]
+    assert severities(divergence.detect, loss__train=loss, loss__eval=np.linspace(6, 1, 103)) == ["info"]
+
+
+def test_processes_that_write_by_turns_are_no_restarts() -> None:
+    """Each goes on where it had stopped; a resume goes back into what was done."""
+    a, b = np.arange(6, 46), np.arange(3, 43)
+    by_turns = np.concatenate([x for i in range(0, 40, 8) for x in (a[i : i + 8], b[i : i + 8])])
+    assert taken_up_again(by_turns) == 8
+    assert taken_up_again(np.r_[0:100, 60:140, 120:200, 150:300]) == 0
