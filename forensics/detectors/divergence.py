@@ -165,9 +165,9 @@ def _turned(y: excursions.Floats, logs: bool, width: int, spread: excursions.Flo
     """(index of the best level, where it was last near it, width) where the last level lies above the best beyond its noise."""
     level, noise = _levels(y, width, spread)
     best = _best(level, width)
-    rise = float(level[-1] - level[best])
-    above = float(np.exp(level[-1]) - np.exp(level[best]))
-    if rise < max(np.log1p(RISE), NOISES * noise) or best > len(y) - width or (logs and above < _undone(y, width, float(level[best]))):
+    end, low = float(level[-1]), float(level[best])
+    rise = end - low
+    if rise < max(np.log1p(RISE), NOISES * noise) or best > len(y) - width or (logs and np.exp(end) - np.exp(low) < _undone(y, width, low)):
         return None
     near = level[best] + max(3 * noise, 0.25 * rise)
     at = int(np.flatnonzero(level <= near)[-1])  # the level follows the values: the last of them that was near is the last before the turn

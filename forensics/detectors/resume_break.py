@@ -88,7 +88,7 @@ def equal_again(s: Series, old: np.ndarray, new: np.ndarray) -> bool:
 def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) -> Iterator[Finding[Facts]]:
     begin = int(s.step[new[0]])
     logs = bool((s.value[np.r_[old, new]] > 0).all())
-    y = np.log(s.value) if logs else s.value / max(median(np.abs(s.value[old])), 1e-12)
+    y = np.log(np.maximum(s.value, np.finfo(float).tiny)) if logs else s.value / max(median(np.abs(s.value[old])), 1e-12)
     twice, i, j = np.intersect1d(s.step[old], s.step[new], return_indices=True)
     noise = median(excursions.local_noise(y[old]))
     kept = old[s.step[old] < begin][-AHEAD:]
