@@ -9,7 +9,7 @@ How it decides
     the time between,
     and why the attempt before it ended where a line says so. Work done twice is a warning where all restarts together cost 5 % of the
     steps or of the time; less, as a stop between two saves costs, a stop by hand, for which somebody chose the moment, and a clean
-    continuation are only told; so is a new beginning, at the first step of all, where no line says what ended the attempt before or that it was
+    continuation are only told; so is a new beginning, within a logging interval of the first step of all, where no line says what ended the attempt before or that it was
     resumed: another launch, seed, fold or phase; and so are trainings in the same file that begin anew, steps that the loop says it undoes itself, and
     launches that died before their first step: of an exception that nothing caught, or by a signal below the log's first lines, come again.
 
@@ -111,8 +111,7 @@ def detect(run: Run) -> Iterator[Finding]:
         if lines:
             where = run.where(lines[0]["source"], lines[0]["at"])
             shown.append(evidence.text("what the log says", [e["text"][:300] for e in lines[:6]], where))
-        near = after["span"].interval if "span" in after else reach.interval(run)
-        anew = begin <= run.attempts[0]["steps"][0] + near and not lines
+        anew = begin <= run.attempts[0]["steps"][0] + after["span"].interval and not lines
         key, times = f"{begin}-attempt{after['index']}" if after["index"] > 1 else begin, (before["ended"], after["started"])
         yield evidence.found(
             facts,

@@ -134,7 +134,7 @@ def behaves_differently_after_change(s: Symptoms) -> Sign:
             return cannot_tell(f"{judged.tag} has fewer than {LEAST} values on one side of the change of settings at step {step}.")
     if not told:
         return cannot_tell(
-            f"neither training loss, gradient norm, step time nor reward was logged around the change of settings at step {steps[0]}."
+            f"neither training loss, gradient norm nor step time was logged around the change of settings at step {steps[0]}."
         )
     return absent(f"Around the change of settings at step {steps[0]}, {' and '.join(told)}: less than chance explains, or than a tenth.")
 
@@ -154,16 +154,11 @@ def batch_changes(s: Symptoms) -> list[Finding[config_change.Facts]]:
 
 
 def _around(run: Run, step: int, shrunk: bool) -> Iterator[tuple[str, bool]]:
-    """How the scatter of the loss, the gradient norm, the step time and the reward change at a step, and whether by more than chance explains.
+    """How the scatter of the loss, the gradient norm and the step time change at a step, and whether by more than chance explains.
 
     A batch k times as large has noise lower by the root of k (McCandlish et al. 2018, arXiv 1812.06162), which shows before any level does.
     """
-    for name, what in (
-        ("loss.train", "scatter of the loss"),
-        ("grad.norm", "gradient norm"),
-        ("time.step", "step time"),
-        ("rl.reward", "reward"),
-    ):
+    for name, what in (("loss.train", "scatter of the loss"), ("grad.norm", "gradient norm"), ("time.step", "step time")):
         found = series(run, name)
         if found is None:
             continue

@@ -21,7 +21,7 @@ LARGE = 4.0  # times the level of the norm
 LEADS, FOLLOWS = 10, 3  # steps by which the norm may jump before the trouble, and after its peak
 TINY = 1e-3  # norm; over 1e8 parameters 1e-7 each, near Adam's epsilon of 1e-8, which then sets the step (arXiv 2304.09871)
 BEFORE = 100  # values before the trouble that tell how large the norm usually was
-FIRST, LARGE_AT_FIRST, LEAST, FOUR = 5, 10.0, 40, 4  # values; times the second half; values in all, and of a fifth
+FIRST, LARGE_AT_FIRST, LEAST = 5, 10.0, 40  # values; times the second half; values in all
 CHANGES = 25  # statistical: a correlation of 24 changes is known to 0.2, the distance between a random walk and what goes on, and half that to noise
 # statistical: noise about a level has -0.5, a random walk 0; measured: of 491 runs those without zero_grad reach 0.27 to 0.94, 0.6 beyond their loss
 # or more, and no other both
@@ -187,7 +187,7 @@ def units_dead(s: Symptoms) -> Sign:
 
 def gradient_grows_steadily(s: Symptoms) -> Sign:
     """The gradient norm rises from fifth to fifth of the run, tenfold in all, and the loss does not rise before it."""
-    if why := lacking(s.run, FIFTHS * FOUR, "grad.norm"):
+    if why := lacking(s.run, LEAST, "grad.norm"):
         return cannot_tell(why)
     step, x = usable(s.run, "grad.norm")
     fifths = levels(x, FIFTHS)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from forensics.run.series import Series
 from forensics.spikes.excursions import Floats
+from parsers.runs.spans import Span
 from parsers.tables import SCHEMAS, Run, empty
 
 
@@ -69,7 +70,7 @@ def run_of(
     if events:
         columns: dict[str, list[Any]] = {c: [e.get(c) for e in events] for c in SCHEMAS["events"].names}
         tables["events"] = _table("events", columns)
-    told = [{"index": i, "steps": [0, 0], "started": None, "ended": None} for i in sorted(set(attempts or [0]))]
+    told = [{"index": i, "steps": [0, 0], "started": None, "ended": None, "span": Span(0, 0)} for i in sorted(set(attempts or [0]))]
     return Run("test", "test", tables, [], [], attempts=told, framework=framework)
 
 

@@ -19,6 +19,11 @@ def loss(i: int) -> float:
     return 1.5 + 2.5 * math.exp(-i / 80) + 0.01 * ((i * 7919) % 13 - 6)
 
 
+def every(n: int, value: object) -> object:
+    """A value that is logged at each n-th step."""
+    return lambda i: value(i) if i % n == 0 else None  # type: ignore[operator]
+
+
 def make(folder: Path, rows: Sequence[Mapping[str, Any]], config: Mapping[str, Any] | None = None, log: str = "") -> Path:
     """A folder with these rows, a config and a console log where they are given."""
     folder.mkdir(parents=True, exist_ok=True)

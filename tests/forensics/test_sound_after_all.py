@@ -16,6 +16,7 @@ from forensics.case import Finding
 from forensics.detectors import checkpoint_damage, divergence, eval_jump, plateau, restart, train_eval_gap
 from parsers import read
 from parsers.records.by_turns import taken_up_again
+from parsers.runs.spans import Span
 from tests.forensics.curves import run_of
 
 N = 60
@@ -119,7 +120,7 @@ def test_a_launch_that_begins_at_the_first_step_again_lost_nothing_that_it_was_t
     """Unless a line says that the one before it died, or that this one was resumed."""
     steps, attempts = [*range(200), *range(begins, 300)], [0] * 200 + [1] * (300 - begins)
     lives = [
-        {"index": i, "steps": span, "started": None, "ended": None, "files": {"log.jsonl"}, "begun": None}
+        {"index": i, "steps": span, "started": None, "ended": None, "files": {"log.jsonl"}, "begun": None, "span": Span(*span)}
         for i, span in enumerate(([0, 199], [begins, 299]))
     ]
 
