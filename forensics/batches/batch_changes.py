@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from forensics.run.robust import median
 from forensics.run.series import Series, names, series
+from forensics.run.step_work import COUNTERS
 from parsers import arrow
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
@@ -20,7 +21,7 @@ LEAST, STAYS = 10, 5  # bound: values; and on either side of a change, so that i
 GOES_ON = 0.75  # bound: of the intervals; a count that begins anew more often says little of the others
 EPOCHS = 3  # bound: epochs on either side, of which two can be compared with one another
 FACTOR = 1.5  # of the steps of an epoch; bound: batches come in powers of two, and data sets grow by less
-# what a step takes, not what an evaluation does; words that dynamic batches and packed texts count (tokens) say nothing
+# what a step takes, not what an evaluation does
 _COUNTS = lazy_re(
     r"(?i)^(?!.*(?:val|eval|test|total|seen|consumed)).*?(?:^|[/_. ])(?:samples|examples|sequences|sentences|images|rows|graphs|pairs|bs|batch)"
     r"(?:[_ /](?:per|in|a)[_ /](?:step|update|batch|iteration|iter))?$"
@@ -62,12 +63,14 @@ def _counted(run: Run) -> Iterator[tuple[NDArray[np.int64], Floats]]:
         yield told.step[told.alive], told.value[told.alive]
     else:
         yield from _listed(run)
-    so_far = series(run, "samples.seen")
-    if so_far is not None and len(so_far) > LEAST and np.isfinite(so_far.value).all() and (so_far.attempt == so_far.attempt[0]).all():
+    for so_far in (s for name in COUNTERS if (s := series(run, name)) is not None and len(s) > LEAST):
+        if not np.isfinite(so_far.value).all() or (so_far.attempt != so_far.attempt[0]).any():
+            continue
         apart, more = np.diff(so_far.step), np.diff(so_far.value)
         goes_on = more > 0  # a count within the data begins anew with each pass
-        if (apart > 0).all() and goes_on.mean() >= GOES_ON and so_far.unit in ("", "samples"):
-            yield so_far.step[1:][goes_on], (more / apart)[goes_on]
+        if (apart > 0).all() and goes_on.mean() >= GOES_ON:
+            if so_far.name == "samples.seen" and so_far.unit in ("", "samples"):
+                yield so_far.step[1:][goes_on], (more / apart)[goes_on]
         elif _whole(so_far):  # called so by who means those of a step
             yield so_far.step[so_far.alive], so_far.value[so_far.alive]
     for name in names(run, LEAST):

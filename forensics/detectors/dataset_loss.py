@@ -108,7 +108,7 @@ def _sets(run: Run, name: str) -> list[Set]:
     for x in (Set(s, rows, NAMES[name] * s.value[rows]) for s in logged if len(rows := surviving(s)) > BACK):
         if NAMES[name] > 0 and x.cost[0] == 0:  # a loss that is computed later on
             continue
-        if not any(_retold(x, y) for y in found):
+        if not any(_retold(x, y) or _one_name(x, y) for y in found):
             found.append(x)
     if name != "loss.eval" or _counts_codes(run):
         return found
@@ -118,6 +118,11 @@ def _sets(run: Run, name: str) -> list[Set]:
         if len(rows := surviving(s)) > BACK and (s.value[rows] >= 1).all()
     ]
     return [*found, *(p for p in logs if not any(_same(p, x) for x in found))]
+
+
+def _one_name(x: Set, y: Set) -> bool:
+    """Are both tags the same words, as `val_loss` and `val/loss` of two loggers? They differ as one of them smooths, not as two datasets do."""
+    return words(x.series.tag).replace("/", " ") == words(y.series.tag).replace("/", " ")
 
 
 def _counts_codes(run: Run) -> bool:

@@ -12,7 +12,7 @@ How it decides
     rise began. A loss that stands a quarter above its first level for a tenth of the run and then comes back was divergence, too, until something
     (usually the falling rate) caught it: a warning. And it fires at once where no value comes below twice the very first one again, which no update
     had touched, and the loss does not fall in order from the next one on, to half of it; or where the loss ends a thousand times as far below zero as it
-    began above. Where the evaluation loss goes on falling to the end meanwhile, or the weight of a KL term lifts the loss, it is information. A loss that has fallen from value to value since its top, and lost half
+    began above. Where the evaluation goes on getting better to the end meanwhile, or the weight of a KL term lifts the loss, it is information. A loss that has fallen from value to value since its top, and lost half
     of its rise, is a spike that comes back. Where no loss was logged a score is judged, and the reward wherever it was, turned round: it has to lose
     half of what it had gained, too, in its mean by three standard errors.
 

@@ -17,7 +17,7 @@ How it decides
     then, it is no graver than a fast one. What comes back after less than a tenth of the run and took back less than half of what the loss had fallen is told, but is no warning,
     unless it stands at a restart, or seven times above the fifty values before it in a run of more than three such; then it may take back half a percent;
     nor is a fast one, or one whose level comes back in the end, where eight others at least half as
-    high and wide come and go throughout the run, the tail of its noise; nor is a climb to the end while the evaluation loss goes on falling, nor one that the
+    high and wide come and go throughout the run, the tail of its noise; nor is a climb to the end while the evaluation goes on getting better, nor one that the
     weight of a KL term makes as it is raised.
 
 Cannot tell

@@ -8,6 +8,7 @@ import numpy as np
 
 from forensics.run import settings
 from forensics.run.robust import median
+from forensics.run.scores import held_out
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.run.usable_values import usable
 from parsers.lazy_regex import lazy_re
@@ -32,17 +33,24 @@ def evaluations(run: Run, name: str = "loss.eval") -> tuple[Ints, Floats]:
 
 
 def improves_after(run: Run, step: int) -> str:
-    """What the evaluations after a step say against harm, where the best of all stands in their last fifth, which as a whole is better
-    than any before the step, or where each of all is better than the one before; nothing otherwise. A training loss that rises meanwhile measures something else: augmentation, a weight
-    of its terms, harder data."""
-    at, x = evaluations(run)
+    """What the evaluations after a step say against harm, by their loss or else their first score, where the best of all stands in their last fifth,
+    which as a whole is better than any before the step, or where each of all is better than the one before; nothing otherwise. A training loss that
+    rises meanwhile measures something else: augmentation, a weight of its terms, harder data."""
+    held = held_out(run)
+    if held is None:
+        return ""
+    at, x = held.step[held.usable], held.value[held.usable]
     after, before = x[at > step], x[at <= step]
     in_order = len(after) > 0 and len(x) >= IN_ORDER and bool((np.diff(x) < 0).all())
     last = max(len(after) // FIFTHS, int(len(after) >= FEW))
     better = last and x[-last:].min() <= x.min() and np.median(after[-last:]) < min(before.min(initial=math.inf), float(after[0]))
     if not in_order and not better:
         return ""
-    return f"the evaluation loss goes on falling, from {(before[-1] if len(before) else after[0]):.4g} to {after.min():.4g}"
+    first, best = before[-1] if len(before) else after[0], after.min()
+    if held.name == "loss.eval":
+        return f"the evaluation loss goes on falling, from {first:.4g} to {best:.4g}"
+    first, best = (-first, -best) if held.rises else (first, best)
+    return f"{held.tag} goes on getting better, from {first:.4g} to {best:.4g}"
 
 
 def shares(x: Floats) -> Floats:

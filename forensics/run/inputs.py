@@ -38,6 +38,7 @@ LOSSES = (
 RISING = ("rl.reward", "score.train", "score.eval", "acc.train", "acc.eval")  # what stands for it where training raises what was logged
 ANY_LOSS = "|".join((*LOSSES, "loss.aux"))
 LOST = 0.5  # bound: of what training had gained; rewards and scores go up and down by less while a policy explores
+FEWEST = 4  # bound: the fewest values that a trend is judged by (spikes/trend.py)
 REWARDS = 5  # bound: the fewest values that a trend is judged by (spikes/trend.py); fewer leave the loss as the better witness
 OBJECTIVE = "|".join((ANY_LOSS, *RISING))
 
@@ -57,11 +58,12 @@ def is_policy(run: Run) -> bool:
 @once
 def loss_of(run: Run) -> Series:
     """The loss to look at: the training loss, else the evaluation's, else its perplexity, else the term that stands for a sum that was
-    not logged. Raises CannotTell where there is none of them, and beside a reward: the loss of a policy is a surrogate, whose
+    not logged; of those that were logged too seldom to be judged none where another was logged often enough. Raises CannotTell where there is none of them, and beside a reward: the loss of a policy is a surrogate, whose
     gradient is right and whose value need not fall (Schulman et al., arXiv 1707.06347)."""
     if is_policy(run):
         raise CannotTell("a reward was logged, and the loss beside one is a surrogate that need not fall")
-    s = next((s for name in LOSSES if (s := series(run, name)) is not None), None) or leading_term(run)
+    logged = [s for name in LOSSES if (s := series(run, name)) is not None]
+    s = next((s for s in logged if len(s) >= FEWEST), None) or next(iter(logged), None) or leading_term(run)
     if s is None:
         terms = [p.tag for p in parts(run, "loss.aux")]
         why = f"only terms of a loss were logged ({', '.join(terms[:4])}), none of which stands for the whole"

@@ -11,6 +11,8 @@ from parsers import loss_names
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
+A_WEIGHT = r"(w|weight|coef|coeff|factor|beta|lambda|scale|anneal(ing)?)"
+KL_TERM = rf"^(?!.*\b(w|weight|lambda|beta) (kl|kld)\b).*\b(kl|kld|kldiv|kl div(ergence)?)\b(?!.*\b{A_WEIGHT}\b)"
 FIFTH = 0.2  # share of the values that make a level; as the plateau detector has it
 SMALL = 0.1  # of the sum; paper: Wang, Teng, Perdikaris (arXiv 2001.04536) weigh terms so that none has a tenth of the others' gradients
 FELL, STILL = 0.5, 0.1  # unit: the sum halves, and the term stays within a tenth
@@ -51,6 +53,11 @@ def of_a_loss(run: Run, pattern: str) -> tuple[Series, ...]:
     if any(series(run, name) is not None for name in ("rl.reward", "rl.loss_policy", "rl.loss_value", "pref.margin")):
         return ()
     return worded(run, pattern)
+
+
+def kl_term(run: Run) -> Series | None:
+    """The KL term of a loss: not that of a policy, and not its weight."""
+    return next(iter(of_a_loss(run, KL_TERM)), None)
 
 
 def _levels(x: Floats, least: int) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from forensics.detectors import initial_loss, plateau
 from forensics.run import boosting
-from forensics.run.evaluations import guessing
+from forensics.run.evaluations import guessing, improves_after
 from forensics.run.series import series
 from forensics.run.usable_values import begins_late, lacking, usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -33,5 +33,7 @@ def loss_climbs_above_any_guess(s: Symptoms) -> Sign:
     at = int(np.argmax(lowest))
     text = f"The loss begins at {first:.4g}, and from step {step[at]} on three values in a row reach {lowest[at]:.4g}"
     if lowest[at] > max(TWICE * first, initial_loss.ABOVE * chance if chance else initial_loss.LARGEST):
+        if against := improves_after(s.run, int(step[0])):
+            return absent(f"{text}, but {against}: the data become harder.")
         return seen(f"{text}.", first=int(step[0]), last=int(step[at]))
     return absent(f"{text}.")

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from forensics.case import Finding
 from forensics.detectors import divergence, level_shift, loss_spike, plateau
 from forensics.run import settings
-from forensics.run.loss_terms import of_a_loss
+from forensics.run.loss_terms import A_WEIGHT, kl_term, of_a_loss
 from forensics.run.metrics_in_words import stays_from, together, worded
 from forensics.run.robust import median
 from forensics.run.series import Floats, Series, series
-from forensics.signs.other_objectives import A_WEIGHT, HALF, KL_TERM, RECONSTRUCTION
+from forensics.signs.other_objectives import HALF, RECONSTRUCTION
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
 SUBJECT = "other_objectives"  # a part of it
@@ -28,15 +28,11 @@ KL_WEIGHT = rf"\b(kl|kld|beta)\b.*\b{A_WEIGHT}\b|\b(w|weight|lambda|beta) (kl|kl
 KL_KEYS = "kl_anneal kl_annealing kl_anneal_steps kl_warmup kl_warmup_steps kl_weight_schedule kl_start beta_anneal beta_start beta_warmup anneal_steps"
 
 
-def _term(s: Symptoms) -> Series | None:
-    return next(iter(of_a_loss(s.run, KL_TERM)), None)
-
-
 def _weight(s: Symptoms) -> Series | None:
     """The weight of the KL term as it was logged, else as the loss and its two terms tell it: what it adds to the reconstruction, over the term.
     That is a weight where it is raised and settles; a loss that adds up something else tells none."""
     logged = next(iter(worded(s.run, KL_WEIGHT)), None)
-    total, kl, rest = series(s.run, "loss.train"), _term(s), next(iter(of_a_loss(s.run, rf"^(?!.*\beval\b).*{RECONSTRUCTION}")), None)
+    total, kl, rest = series(s.run, "loss.train"), kl_term(s.run), next(iter(of_a_loss(s.run, rf"^(?!.*\beval\b).*{RECONSTRUCTION}")), None)
     if logged is not None or total is None or kl is None or rest is None or rest.tag == total.tag:
         return logged
     step, (x, k, r) = together(total, kl, rest)
@@ -56,14 +52,14 @@ def _weight(s: Symptoms) -> Series | None:
 
 def kl_weight_annealed(s: Symptoms) -> Sign:
     """The weight of the KL term was raised step by step, as logged, or was to be raised by config."""
-    found = [p for p in worded(s.run, KL_WEIGHT) if _term(s) is not None]
+    found = [p for p in worded(s.run, KL_WEIGHT) if kl_term(s.run) is not None]
     if found:
         x = found[0].value[found[0].usable]
         text = f"{found[0].tag} goes from {x[0]:.3g} to {x[-1]:.3g}."
         rising = x[-1] > x[0] and (np.diff(x) >= 0).mean() > 1 - 1 / 10  # cyclical schedules fall back ten times or less
         return seen(text, last=stays_from(found[0], float(x[0]))) if rising else absent(text)
     keys = [k for k in settings.named(s.run, KL_KEYS) if k.value not in (None, False, 0, "none")]
-    if keys and _term(s) is not None:
+    if keys and kl_term(s.run) is not None:
         return seen(f"Config sets {keys[-1].key} to {keys[-1].value}.", where=keys[-1].where)
     return cannot_tell("the weight of a KL term was not logged.")
 
@@ -77,7 +73,7 @@ def kl_weight_lifts_loss(s: Symptoms) -> Sign:
     rises += [(f, f.facts.step - 1, None, f.facts.size * f.facts.level) for f in stepped]
     if not rises:
         return does_not_arise("the loss neither drifts nor jumps up.")
-    total, weight, kl = series(s.run, "loss.train"), _weight(s), _term(s)
+    total, weight, kl = series(s.run, "loss.train"), _weight(s), kl_term(s.run)
     if weight is None or total is None or (kl is None and not _cycled(rises, total, weight)):
         return cannot_tell("a KL term and its weight were not logged beside the loss.")
     at_one = _cycled(rises, total, weight)
@@ -107,7 +103,7 @@ def kl_weight_holds_loss_up(s: Symptoms) -> Sign:
     still = s.of(plateau.Facts)
     if not still:
         return does_not_arise("the loss falls.")
-    total, weight, kl = series(s.run, "loss.train"), _weight(s), _term(s)
+    total, weight, kl = series(s.run, "loss.train"), _weight(s), kl_term(s.run)
     if weight is None or total is None or kl is None:
         return cannot_tell("a KL term and its weight were not logged beside the loss.")
     step, (x, w, k) = together(total, weight, kl)

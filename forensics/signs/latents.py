@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 from forensics.run import settings
-from forensics.run.metrics_in_words import LEAST, worded
+from forensics.run.loss_terms import kl_term
+from forensics.run.metrics_in_words import LEAST, both_levels, worded
 from forensics.run.robust import median
 from forensics.run.usable_values import last_level, nan_from, usable
-from forensics.signs.other_objectives import KL_TERM
+from forensics.signs.other_objectives import LN2
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
 SUBJECT = "other_objectives"  # another measure of what its KL term measures
@@ -25,7 +26,8 @@ ONE_CODE = 1.5  # unit: nearer to one code than to two
 
 def latents_inactive(s: Symptoms) -> Sign:
     """No unit of the latent variable is active in the last tenth of the run (arXiv 1509.00519), or one code of the codebook is used: every
-    sample is given the same code."""
+    sample is given the same code. Not where the KL term says that codes tell a bit and more of their sample: a unit is counted as active from some
+    variance of its mean on."""
     for pattern, none in ((ACTIVE, 0.0), (CODES, ONE_CODE)):
         found = [p for p in worded(s.run, pattern) if p.value[p.usable].min() >= (0 if none == 0 else 1)]
         if not found:
@@ -42,6 +44,9 @@ def latents_inactive(s: Symptoms) -> Sign:
             p.place(s.run, 0),
         )
         gone = last <= none and x[-1] <= none
+        kl = kl_term(s.run) if none == 0 else None
+        if gone and kl is not None and (told := both_levels(kl)[1]) >= LN2:
+            return absent(f"{text[:-1]}, and {kl.tag} is {told:.3g}.", where=where)
         return seen(text, where=where, first=int(step[0])) if gone else absent(text, where=where)
     return cannot_tell("neither the number of active latent units was logged nor that of the codes in use.")
 
@@ -55,7 +60,7 @@ def free_bits_hold_kl(s: Symptoms) -> Sign:
     """The KL term ends on the floor that free bits give it, and that is a tenth of the loss or more: no training takes it away."""
     free, units = (next(iter(settings.named(s.run, keys)), None) for keys in (FREE, UNITS))
     floor = math.prod(n for t in (free, units) if t is not None and (n := settings.as_number(t.value)) is not None)
-    kl, loss = next(iter(worded(s.run, KL_TERM)), None), usable(s.run, "loss.train")[1]
+    kl, loss = kl_term(s.run), usable(s.run, "loss.train")[1]
     if free is None or units is None or floor <= 0:
         return cannot_tell("config names no free bits and latent units.")
     if kl is None or kl.usable.sum() < LEAST or len(loss) < LEAST:

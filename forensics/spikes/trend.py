@@ -15,9 +15,9 @@ WINDOW, REFERENCE = 25, 100  # values of a level; of the old level. Measured: at
 LEAST_RISE = 0.007  # not critical: 0.7 and 1.4 of it score alike (docs/thresholds.md)
 TIMES_BEFORE, ERRORS, KEPT = 4.0, 15.0, 0.4  # measured: 0.7 of them alike, 1.4 macro-F1 .904, .919, .904 (docs/thresholds.md)
 MANY = 10_000  # values that are enough to see a trend by; bound: a hundred values a percent of the run
-# statistical: five values in any order give back no more than a quarter once in 20, nine once in 500, whatever their tail
-# (test_short_logs); a fall is visible from where the plateau ends
-ORDERED, GIVES_BACK, VISIBLE = 5, 0.25, 0.05
+# statistical: four values in any order give back nothing once in 24, five no more than a quarter once in 20, nine once in 500, whatever their
+# tail (test_short_logs); a fall is visible from where the plateau ends
+ORDERED, GIVES_BACK, VISIBLE = 4, 0.25, 0.05
 HALF = 0.5  # unit: half of the rise; statistical: five values fall in order by chance once in 120
 TAKEN_BACK = 3  # measured: of 48 runs of six sets with a divergence none rose so often before; two healthy ones of a seventh did
 IN_ORDER = f"a rise by more than {GIVES_BACK:.0%} of all that the loss had fallen"
@@ -26,12 +26,15 @@ STRONG = 8.0  # excursions of so many sigma are taken out before the trend is dr
 
 
 def falls_in_order(x: Floats) -> bool:
-    """Whether a few values fall and never give back more than a quarter of it: that leaves no room for a spike or a turn."""
+    """Whether a few values fall and never give back more than a quarter of it, four nothing: that leaves no room for a spike or a turn."""
     if len(x) < ORDERED or not np.isfinite(x).all():
         return False
     y, logs = scaled(x)
     fall = float(y[0] - y.min())
-    return fall > (np.log1p(VISIBLE) if logs else 0.0) and float((y - np.minimum.accumulate(y)).max()) <= GIVES_BACK * fall
+    return (
+        fall > (np.log1p(VISIBLE) if logs else 0.0)
+        and float((y - np.minimum.accumulate(y)).max()) <= (GIVES_BACK if len(y) > ORDERED else 0.0) * fall
+    )
 
 
 def wanders(level: Floats, best: int) -> bool:

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from parsers import arrow, names
 from parsers.records.vocabulary import EPOCH_STEPS
-from parsers.runs.equal_values import ENOUGH, Points
+from parsers.runs.equal_values import ENOUGH, Points, equal_share
 
 NOTE = "a row an epoch, at the last step of it that another file logged"
+Codes = NDArray[np.int32]
 _LEAST = 3  # epochs: fewer may lie between two others' values by chance
 
 
@@ -51,21 +52,47 @@ def epochs(files: Sequence[Any]) -> Points:
 
 def placed(metrics: pa.Table, of_epochs: frozenset[str]) -> tuple[pa.Table, frozenset[str]]:
     """The rows of files whose steps are epochs at the last step of their epoch, where another file says in which epoch each step is; and
-    which files these are."""
-    if not of_epochs:
-        return metrics, of_epochs
-    source, paths = arrow.codes(metrics["source"])
-    rare = np.isin(source, [i for i, path in enumerate(paths) if path in of_epochs])
+    which files these are: the given ones, and others whose values are the ones that the log of both has at the end of each epoch (Keras's
+    TensorBoard callback). One may count epochs from 0 and the other from 1."""
     name, known = arrow.codes(metrics["name"])
-    said = (name == known.index("epoch")) & ~rare & arrow.present(metrics["step"]) if "epoch" in known else np.zeros(len(rare), bool)
-    if not rare.any() or not said.any():
+    source, paths = arrow.codes(metrics["source"])
+    there, of_epoch = arrow.present(metrics["step"]), name == (known.index("epoch") if "epoch" in known else -1)
+    spans = arrow.stretches(source, len(paths))  # each file's rows stand together
+    both = [i for i, path in enumerate(paths) if path not in of_epochs and (of_epoch & there)[slice(*spans[i])].any()]
+    said = of_epoch & there & np.isin(source, both)
+    step, value = arrow.filled(metrics["step"], -1), arrow.values(metrics["value"])
+    most = np.fmax.reduce(value[said], initial=-1)
+    few = [i for i, span in enumerate(spans) if i not in both and -1 < step[slice(*span)].max(initial=-1) <= most]
+    if not few:
         return metrics, frozenset()
-    step, value = arrow.filled(metrics["step"], -1).copy(), arrow.values(metrics["value"])
     last: dict[float, int] = {}
     for e, s in zip(value[said].tolist(), step[said].tolist(), strict=True):
         last[e] = max(s, last.get(e, 0))
-    if not set(step[rare].tolist()) <= set(last):
-        return metrics, frozenset()
-    step[rare] = [last[e] for e in step[rare].tolist()]
-    found = pa.array(step, pa.int64(), mask=~(arrow.present(metrics["step"]) | rare))
-    return metrics.set_column(metrics.schema.get_field_index("step"), metrics.schema.field("step"), found), of_epochs
+    others = [(name[o], (step[o], value[o])) for o in (slice(*spans[i]) for i in both)]
+    at, moved = step.copy(), []
+    for i in few:
+        own = slice(*spans[i])
+        counted = set(step[own][there[own]].tolist())
+        fitting = [
+            np.array([last.get(e + first, -1) for e in step[own].tolist()]) for first in (0, 1) if {e + first for e in counted} <= set(last)
+        ]
+        told = next((steps for steps in fitting if _alike(name[own], (steps, value[own]), others)), None)
+        if told is None and paths[i] in of_epochs:
+            told = next(iter(fitting), None)
+        if told is not None:
+            at[own] = told
+            moved.append(paths[i])
+    found = pa.array(at, pa.int64(), mask=~there)
+    return metrics.set_column(metrics.schema.get_field_index("step"), metrics.schema.field("step"), found), frozenset(moved)
+
+
+def _alike(names_of: Codes, one: Points, others: Sequence[tuple[Codes, Points]]) -> bool:
+    """Does another file say the same values at these steps, of three of them and more, under some canonical name?"""
+    for code in np.unique(names_of):
+        mine = (one[0][names_of == code], one[1][names_of == code])
+        for of_other, (step, value) in others:
+            theirs = np.flatnonzero(of_other == code)[::-1]  # of several values at a step the last
+            common = np.intersect1d(mine[0], step[theirs])
+            if len(common) >= _LEAST and (equal_share(mine, (step[theirs], value[theirs])) or 0.0) >= ENOUGH:
+                return True
+    return False

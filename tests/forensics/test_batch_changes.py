@@ -52,6 +52,7 @@ def test_the_steps_that_each_epoch_tells() -> None:
         {"samples.seen": np.cumsum(SIZES)},
         {"samples.seen": np.cumsum(SIZES) % 1000},  # counted anew with each pass over the data
         {"samples.seen": SIZES},  # called so by who means those of a step
+        {"tokens.seen": SIZES},
     ],
 )
 def test_every_count_of_samples_shows_the_change(metrics: dict[str, Floats]) -> None:
@@ -67,7 +68,8 @@ def test_every_count_of_samples_shows_the_change(metrics: dict[str, Floats]) -> 
         {"other/train/samples": np.minimum(48.0, 8.0 * (1 + T // 20))},  # a ramp
         {"other/val/samples": SIZES},  # of an evaluation
         {"other/train/samples": 48.0 * (T + 1)},  # so far
-        {"other/train/tokens": SIZES},  # texts of other lengths
+        {"tokens.seen": SIZES + T % 7},  # texts of other lengths
+        {"tokens.seen": np.cumsum(SIZES)},  # so far: longer texts from a step on are no larger batch
         {"other/train/samples": np.full(120, 48.0)},
         {"samples.seen": 48.0 * (T + 1)},
         {"samples.seen": 48.0 * (T + 1) % 1000},

@@ -113,3 +113,12 @@ def test_a_benchmark_that_falls_while_others_rise_is_told(old: Callable[[int], f
     found = [f for f in told["findings"] if f["kind"] == "dataset_loss"]
     assert bool(found) == fires and told["verdict"] == "healthy"
     assert not fires or found[0]["title"].startswith("eval/mmlu_acc falls from 0.68")
+
+
+def test_two_loggers_of_one_evaluation_are_no_two_datasets(tmp_path: Path) -> None:
+    """The one smooths what the other says, from 0 on."""
+    more = {"val_loss": every(50, lambda i: 1.2 * (1 - math.exp(-(i + 50) / 200))), "val/loss": every(50, lambda i: 1.2 - i / 1200)}
+    with pytest.raises(CannotTell):
+        list(dataset_loss.detect(read(write(tmp_path / "r", 600, **more))))  # type: ignore[arg-type]
+    more = {"val_wiki/loss": more["val_loss"], "val_code/loss": more["val/loss"]}
+    assert list(dataset_loss.detect(read(write(tmp_path / "s", 600, **more))))  # type: ignore[arg-type]

@@ -133,6 +133,17 @@ def test_a_training_loss_that_climbs_while_evaluations_go_on_improving_harms_not
     assert "critical" in {f.severity for f in divergence.detect(read(worse))}
 
 
+def test_a_score_speaks_for_harder_data_where_no_evaluation_loss_was_logged(tmp_path: Path) -> None:
+    def climbs(i: int) -> float:
+        return 11 + max(i - 100, 0) / 50 + scatter(i)
+
+    better = case(write(tmp_path / "r", 600, loss=climbs, val_elbo=every(20, lambda i: -60 + i / 20 + scatter(i))))
+    (told,) = [f for f in better["findings"] if f["kind"] == "divergence"]
+    assert told["severity"] == "info" and "while val_elbo goes on getting better, from -5" in told["title"]
+    worse = write(tmp_path / "s", 600, loss=climbs, val_elbo=every(20, lambda i: -60 + min(i, 200) / 20 + scatter(i)))
+    assert "critical" in {f.severity for f in divergence.detect(read(worse))}
+
+
 def hits_step(i: int, to: float = 0.42) -> float:
     """MRR that was learnt by step 200 and steps up at step 600."""
     return min(0.2 + i / 5000, 0.24) + 0.005 * math.sin(i) if i <= 600 else to + 0.005 * math.sin(i)

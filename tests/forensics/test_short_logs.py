@@ -224,7 +224,7 @@ def test_entropies_that_are_not_finite_did_not_fall() -> None:
     assert not found(attention_logits, run_of({"attn.entropy": np.full(40, np.nan)}))
 
 
-@pytest.mark.parametrize("n", [5, 8, 12])
+@pytest.mark.parametrize("n", [4, 5, 8, 12])
 def test_few_values_in_order_are_a_clear_loss_and_others_are_not(n: int) -> None:
     falls = {"loss.train": 2.3 * np.exp(-np.arange(n) / 4) + 0.1}
     assert found(divergence, run_of(falls)) == [] and found(loss_spike, run_of(falls)) == []
@@ -244,9 +244,20 @@ def test_a_loss_of_few_values_that_turns(n: int) -> None:
 
 def test_chance_leaves_few_values_in_order_once_in_twenty() -> None:
     rng = np.random.default_rng(0)
-    for n in (5, 9):
+    for n in (4, 5, 9):
         assert np.mean([falls_in_order(np.exp(rng.standard_normal(n))) for _ in range(4000)]) < 1 / 20
     assert not falls_in_order(2.303 - 1e-4 * np.arange(7))
+
+
+def test_four_values_have_to_fall_without_exception() -> None:
+    assert falls_in_order(np.array([8.3, 1.3, 0.5, 0.4]))
+    assert not falls_in_order(np.array([3.9, 3.3, 3.4, 2.6]))
+
+
+def test_a_training_loss_of_few_values_leaves_it_to_the_evaluation() -> None:
+    held = np.r_[falling(20), rising(15)]
+    assert grave(divergence, {"loss.train": np.array([2.0, 1.0, 0.5]), "loss.eval": held})
+    assert not grave(divergence, {"loss.train": np.array([2.0, 1.5, 1.0, 0.5]), "loss.eval": held})
 
 
 def falling(n: int) -> Floats:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import parsers
+from tests.parsers.test_speed_paths import events
 
 EPOCHS, LENGTH = range(1, 9), 50
 
@@ -57,3 +58,15 @@ def test_a_table_of_epochs_that_are_called_ep(tmp_path: Path) -> None:
     rows = [f"{e},{value(e + 1, 25):.4f},{value(e + 1, 20):.4f}" for e in range(6)]
     (tmp_path / "epochs.csv").write_text("\n".join(["ep,rmse_tr,rmse_va", *rows, ""]))
     assert len(parsers.read_all(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(("factor", "last"), [(1.0, 2900), (1.1, 28)], ids=["the same values", "other values"])
+def test_event_files_of_epochs_beside_a_console_that_counts_both(factor: float, last: int, tmp_path: Path) -> None:
+    """Keras: its callback counts epochs from 0, the console from 1 and has the batches, too."""
+    console = [f"Epoch {e}/29\n100/100 - 1s - 9ms/step - loss: {value(e, 25):.4f} - val_loss: {value(e, 10):.4f}" for e in range(1, 30)]
+    (tmp_path / "train.log").write_text("\n".join(console) + "\n")
+    (tmp_path / "logs").mkdir()
+    rows = [(e - 1, tag, factor * value(e, batch)) for e in range(1, 30) for tag, batch in (("epoch_loss", 25), ("epoch_val_loss", 10))]
+    events(tmp_path / "logs" / "events.out.tfevents.1700000000.host.1.0", rows)
+    run = parsers.read_all(tmp_path)[0]
+    assert {r["tag"]: r["step"] for r in run.tables["metrics"].to_pylist() if r["tag"] == "epoch_loss"} == {"epoch_loss": last}

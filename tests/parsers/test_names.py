@@ -79,7 +79,7 @@ KNOWN = {
     "step": ["step", "global_step", "_step", "iter", "iteration", "trainer/global_step", "num_updates"],
     "epoch": ["epoch", "train/epoch", "ep"],
     "tokens.seen": ["num_input_tokens_seen", "n_tokens_seen", "total_tokens", "time/token", "train/tokens"],
-    "samples.seen": ["examples_seen", "pairs_seen", "seen_images", "consumed samples", "samples_seen", "train/num_input_samples", "time/total_timesteps"],
+    "samples.seen": ["examples_seen", "pairs_seen", "seen_images", "consumed samples", "samples_seen", "train/num_input_samples", "time/total_timesteps", "train/samples"],
     "batch.size": ["batch-size", "global batch size", "bsz"],
     "time.step": ["step_s", "iter_ms", "batch_sec", "step_time", "iteration-time", "dt", "elapsed time per iteration (ms)", "perf/time_per_step",
                   "step_avg", "t_step", "ms/batch", "avg_batch_cost", "batch_time", "train_step_timing in s"],

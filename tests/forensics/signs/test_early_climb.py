@@ -24,6 +24,7 @@ PPL = {"ppl.eval": np.full(36, 400.0)}
     [
         ({"loss.train": CLIMBS} | PPL, {}, "seen"),
         ({"loss.train": CLIMBS / 4}, {"vocab_size": 50}, "seen"),
+        ({"loss.train": CLIMBS, "other/val/elbo": -60.0 + T} | PPL, {}, "absent"),  # harder data, as the evaluation says
         ({"loss.train": FALLS} | PPL, {}, "absent"),  # weights that begin too large
         ({"loss.train": SPIKES} | PPL, {}, "absent"),
         ({"loss.train": CLIMBS / 20} | PPL, {}, "absent"),  # below what a guess costs in the largest vocabulary

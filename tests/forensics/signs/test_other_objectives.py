@@ -159,15 +159,17 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (O.kl_term_vanished, "seen", {"other/kl_loss": 5 * FADES, "other/recon_loss": ONE}, {}),
     (O.kl_term_vanished, "absent", {"other/kl_loss": 5 * ONE}, {}),
     (O.kl_term_vanished, "cannot tell", {"other/kl_loss": 0 * ONE, "other/recon_loss": ONE}, {}),  # never switched on
-    (O.kl_term_vanished, "seen", {"other/kl_loss": 0.01 * ONE, "other/recon_loss": 30 * ONE}, {}),
-    (O.kl_term_vanished, "absent", {"other/kl_loss": 0.01 * ONE, "other/recon_loss": 0.1 * ONE}, {}),  # means over pixels
-    (O.kl_term_vanished, "absent", {"other/kl_loss": 0.01 * ONE}, {}),
+    (O.kl_term_vanished, "absent", {"other/kl_loss": 0.05 * ONE, "other/recon_loss": 30 * ONE}, {}),  # an encoder that never learned
+    (O.kl_term_vanished, "absent", {"other/kl_loss": 0.01 + 0.2 * FADES, "other/recon_loss": 0.1 * ONE}, {}),  # means over pixels
+    (O.kl_term_vanished, "absent", {"other/kl_loss": 0.01 + 0.2 * FADES}, {}),
     (O.kl_term_vanished, "seen", {"other/train/kl": 0.01 + 0.2 * FADES, "other/train/recon": 30 * ONE}, {}),
     (O.kl_term_vanished, "seen", {"other/train/kl": 0.01 + 0.9 * FADES, "other/train/recon": 30 * ONE}, {}),  # told a bit once
-    (O.kl_term_vanished, "seen", {"other/kl": 0.43 * ONE, "other/rec": 28 * ONE}, {}),
-    (O.kl_term_vanished, "absent", {"other/kl": 1.2 * ONE, "other/rec": 28 * ONE}, {}),
-    (O.kl_term_vanished, "absent", {"other/kl": 0.43 * ONE, "other/rec": 9 * ONE}, {}),
+    (O.kl_term_vanished, "seen", {"other/kl": 0.43 + 5 * FADES, "other/rec": 28 * ONE}, {}),
+    (O.kl_term_vanished, "absent", {"other/kl": 1.2 + 20 * FADES, "other/rec": 28 * ONE}, {}),
+    (O.kl_term_vanished, "absent", {"other/kl": 0.43 + 5 * FADES, "other/rec": 9 * ONE}, {}),
     (L.latents_inactive, "seen", {"other/active_units": 0 * ONE}, {}),
+    (L.latents_inactive, "seen", {"other/active_units": 0 * ONE, "other/kl": 0.2 * ONE}, {}),
+    (L.latents_inactive, "absent", {"other/active_units": 0 * ONE, "other/kl": 28 * ONE}, {}),  # counted from some variance on
     (L.latents_inactive, "seen", {"other/n_active_latents": np.where(T < 50, 3.0, 0.0)}, {}),
     (L.latents_inactive, "absent", {"other/active_units": np.where(T < 50, 0.0, 7.0)}, {}),
     (L.latents_inactive, "absent", {"other/active_units": np.where(T < 50, 5.0, 0.0), "loss.train": np.where(T < 50, 2.0, np.nan)}, {}),
