@@ -4,7 +4,7 @@ What it sees
     A training loss of exactly zero, which no ordinary loss reaches.
 
 How it decides
-    Three or more exact zeros in a row, or every value zero. A loss that came down smoothly to zero (a task that is
+    Three or more exact zeros in a row, or every value zero; or every value of the reconstruction term beside a KL term. A loss that came down smoothly to zero (a task that is
     solved) is left alone: the value before the zeros must be above a thousandth of the first.
 
 Cannot tell
@@ -26,7 +26,10 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.inputs import is_policy, needed
+from forensics.run.loss_terms import RECONSTRUCTION, kl_term
+from forensics.run.metrics_in_words import worded
 from forensics.run.robust import ROUNDED, last_digit
+from forensics.run.series import Series
 from parsers.tables import Run
 
 NEEDS = ["loss.train"]
@@ -43,8 +46,14 @@ class Facts(BaseFacts):
     to_end: bool
 
 
+def _zero_term(run: Run) -> Series | None:
+    """The reconstruction term of an autoencoder that is exactly zero throughout, in training and evaluation: what its loss falls by is its KL term alone."""
+    terms = [p for p in worded(run, RECONSTRUCTION) if p.usable.sum() >= IN_A_ROW] if kl_term(run) is not None else []
+    return terms[0] if terms and not any(p.value[p.usable].any() for p in terms) else None
+
+
 def detect(run: Run) -> Iterator[Finding]:
-    s = needed(run, "loss.train")
+    s = _zero_term(run) or needed(run, "loss.train")
     if is_policy(run):
         raise CannotTell("a reward was logged: the loss of a policy is zero where no answer is better than the others")
     zero = s.value == 0
@@ -59,7 +68,8 @@ def detect(run: Run) -> Iterator[Finding]:
     if len(others) and float(np.quantile(others, LOWEST)) < ROUNDED * last_digit(s.value):
         raise CannotTell(f"{s.tag} falls to the last digit that it was printed with")
     step, count = int(s.step[first]), int(zero.sum())
-    title = f"Loss is exactly zero from step {step} on ({count} of {len(s)} values)"
+    what = "Loss" if s.name == "loss.train" else s.tag
+    title = f"{what} is exactly zero from step {step} on ({count} of {len(s)} values)"
     facts = Facts(step, count, first == 0, bool(zero[first:].all()))
     shown = evidence.window(s, step, step, title=s.tag, where=s.place(run, first))
     steps = (step, int(s.step[np.flatnonzero(zero)[-1]]))

@@ -27,7 +27,7 @@ IN_TABLE, TABLE_ROWS = (
     4,
 )  # torchelastic's report: rank, exitcode, error_file, traceback
 ERROR_LINE = lazy_re(
-    r"\b\w*(?:Error|Exception)\b(?:: |$)|assertion|terminate called|\bdied\b|exited? with (?:code|status)|^(?:\S+: )?error: |: No module named |: command not found\s*$",
+    r"\b\w*(?:Error|Exception)\b(?:: |$)|assertion|terminate called|\bdied\b|exited? with (?:code|status)|^(?:\S+: )?error: |: No module named |: command not found\s*$|^python[\d.]*: can.t open file ",
     re.I,
 )
 NOT_BEGUN = lazy_re(r"(?:(?:Syntax|Indentation|Tab)Error)+\b")  # several processes may write over each other

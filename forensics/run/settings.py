@@ -37,8 +37,8 @@ _NAMES = {
     "vocab_size": "vocab_size n_vocab vocabulary_size nvocab padded_vocab_size",
     "classes": "num_classes n_classes num_labels n_labels nb_classes nc",
     "qk_norm": "qk_norm qk_layernorm use_qk_norm query_key_norm",
-    "inputs_scaled": "standardize standardise normalize normalise normalize_inputs normalize_input standardize_inputs scale_inputs "
-    "input_norm input_normalization normalize_data normalize_features feature_scaling scale_features scale_data scale_input",
+    "inputs_scaled": "standardize standardise normalize normalise normalize_inputs normalise_inputs normalize_input standardize_inputs standardise_inputs scale_inputs "
+    "input_norm input_normalization normalize_data normalize_features feature_scaling scale_features scale_data scale_input cmvn apply_cmvn use_cmvn",
     "dropout": "dropout dropout_rate dropout_prob dropout_p p_dropout drop_rate hidden_dropout_prob hidden_dropout resid_pdrop",
     "width": "d_model hidden_size n_embd model_dim embed_dim embedding_dim dim hidden_dim hidden",
     "heads": "n_head n_heads num_heads num_attention_heads attention_heads heads nhead nheads encoder_attention_heads",

@@ -106,8 +106,7 @@ def init_std_large(s: Symptoms) -> Sign:
             f"The first logged norm of the weights is {began.norm:.4g}; usual ones of these shapes have {began.most:.4g} at most.",
             where=began.where,
         )
-    text = f"Config sets an init std of {init.std:g}, and {init.usual:.3g} keeps the variance of layers: sqrt(1 / (3 width))."
-    return seen(text, where=init.where) if init.large else absent(text, where=init.where)
+    return (seen if init.large else absent)(init.text, where=init.where)
 
 
 def weight_decay_strong(s: Symptoms) -> Sign:

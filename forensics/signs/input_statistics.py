@@ -21,7 +21,7 @@ from parsers.lazy_regex import lazy_re
 from parsers.name_rules import words
 from parsers.tables import Run
 
-NAMED = r"(?:x|in|inputs?|images?|imgs?|pixels?|waves?|waveforms?|audio)"  # no seconds, counts or activations go by these
+NAMED = r"(?:x|in|inputs?|images?|imgs?|pixels?|waves?|waveforms?|audio|fbanks?|filterbanks?|mfccs?|spectrograms?|mels?)"  # no seconds, counts or activations go by these
 LOOSE = r"(?:feat|feats|features?|data|batch|signals?)"
 STATISTIC = r"(?:mean|std|stddev|absmax|maxabs|max|maximum|min|minimum|rms|var|variance)"
 # Nothing else may stand in the tag: who measures a loss, a gradient, an activation, a time or a held-out set says so
@@ -37,7 +37,7 @@ _OWN = lazy_re(rf"\b{NAMED}\b")
 # "feature stats on 256 utts.mean": what a log says in words it says of what it names, if that is nothing that the model makes
 _OF_INPUTS = lazy_re(
     rf"^(?!.*\b{_NOT_THEIRS}\b)"
-    rf"(?=.*\b(?:{NAMED}|{LOOSE}|spectrograms?|mels?)\b).*\b(?:mean|std|stddev)$"
+    rf"(?=.*\b(?:{NAMED}|{LOOSE})\b).*\b(?:mean|std|stddev)$"
 )
 _AN_END = lazy_re(r"\b(?:x|batch|images?|pixels?|inputs?|features?)[ /](?:min|max)$")
 _CENTRE_OR_SPREAD, _SPREAD = lazy_re(r"\b(?:mean|std|stddev)\b"), lazy_re(r"\b(?:std|stddev)\b")
@@ -51,6 +51,7 @@ APART = 4.0  # statistical: spreads between the levels before and after; a stead
 BEYOND = 0.9  # share of the values that lie on their own side of the middle
 BESIDE = 2  # logged intervals between a step of the inputs and that of the loss
 WIDE = 50.0  # bound: of inputs that were scaled none in any data set lies fifty deviations out; a byte of a picture reaches 255
+FIELDS = 3  # bound: two spreads may be those before and after all scaling, three are of fields, of which some count few things
 FAR = 10.0  # unit: ten standard deviations of inputs that were scaled as usual, to mean 0 and spread 1
 
 
@@ -154,7 +155,8 @@ def _steps(step: Ints, x: Floats, first: int, last: int, reach: int) -> tuple[in
 
 def inputs_far_from_unit(s: Symptoms) -> Sign:
     """The inputs have a mean, or a spread, above ten from the first value to the last: they come in as they were measured."""
-    logged = [p for p in _logged(s.run) if _OWN.search(words(p.tag)) and _CENTRE_OR_SPREAD.search(words(p.tag))]
+    found = [p for p in _logged(s.run) if _CENTRE_OR_SPREAD.search(words(p.tag))]
+    logged = [p for p in found if _OWN.search(words(p.tag))] or _of_batches(found)
     if not logged:
         return _printed(s.run) or cannot_tell("neither mean nor spread of the inputs was logged.")
     for p in logged:
@@ -165,6 +167,13 @@ def inputs_far_from_unit(s: Symptoms) -> Sign:
                 f"{text}; inputs that are scaled have a mean near 0 and a spread near 1.", where=p.place(s.run, 0), first=int(p.step[0])
             )
     return absent(f"{_told(logged)} below {FAR:g} at one step or more.")
+
+
+def _of_batches(found: Sequence[Series]) -> Sequence[Series]:
+    """What is said of a batch or of features in general is said of the inputs where mean and spread stand beside each other, both far from those of scaled ones."""
+    spreads = [bool(_SPREAD.search(words(p.tag))) for p in found]
+    far = all(float(np.abs(p.value[p.usable]).min()) > FAR for p in found)
+    return found if far and any(spreads) and not all(spreads) else ()
 
 
 def _printed(run: Run) -> Sign | None:
@@ -180,8 +189,9 @@ def _printed(run: Run) -> Sign | None:
     if not spread or len(spread) == len(found):
         return None
     far = [t for t in found.values() if abs(float(t.value)) > FAR]
-    text = ", ".join(f"{t.key} = {t.value}" for t in (far or [*found.values()])[:3])
-    if not far or min(abs(float(t.value)) for t in spread) <= FAR:
+    text = ", ".join(f"{' '.join(t.key.split()).replace(' .', '.')} = {t.value}" for t in (far or [*found.values()])[:2])
+    apart = sum(abs(float(t.value)) > FAR for t in spread)
+    if not far or apart < (len(spread) if len(spread) < FIELDS else len(spread) / 2):
         return absent(f"The log says {text}.", where=spread[-1].where)
     return seen(f"The log says {text}; inputs that are scaled have a mean near 0 and a spread near 1.", where=spread[-1].where)
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from forensics.case import Finding
 from forensics.detectors import divergence, level_shift, loss_spike, plateau
 from forensics.run import settings
-from forensics.run.loss_terms import A_WEIGHT, kl_term, of_a_loss
+from forensics.run.loss_terms import A_WEIGHT, RECONSTRUCTION, kl_term, of_a_loss
 from forensics.run.metrics_in_words import stays_from, together, worded
 from forensics.run.robust import median
 from forensics.run.series import Floats, Series, series
-from forensics.signs.other_objectives import HALF, RECONSTRUCTION
+from forensics.signs.other_objectives import HALF
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
 SUBJECT = "other_objectives"  # a part of it

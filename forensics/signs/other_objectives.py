@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from forensics.run.loss_terms import kl_term
+from forensics.run.loss_terms import RECONSTRUCTION, kl_term
 from forensics.run.metrics_in_words import both_levels, moved_from, probability, stays_from, worded
 from forensics.run.robust import median
 from forensics.run.scores import scores
@@ -57,7 +57,6 @@ EFFECTS = {
     "reference_moves_along": "pref.margin",
 }  # symptoms of their own, for which there is no detector
 DIVERSITY = r"\b(diversity|div|pairwise (distance|dist|lpips)|distinct|(mode|class|sample)s? coverage)\b(?!.*\bloss)"
-RECONSTRUCTION = r"\b(recon|reconstruction|rec|nll|mse|bce)\b"
 BALANCE = r"\b(balance|balancing|load balanc\w*|aux|router|moe)\b.*\bloss\b|\bloss\b.*\b(balance|balancing|load|router|moe)\b"
 ROUTED = r"\b(router|routing|gate|gating|moe|experts?|load)\b.*\bentropy\b"
 _LAST_NUMBER = lazy_re(r"\d+(?=\D*$)")
@@ -123,6 +122,8 @@ def kl_term_vanished(s: Symptoms) -> Sign:
         return cannot_tell(f"{kl.tag} is exactly 0 in all of its {len(x)} values, as a term is that was never switched on.")
     text = f"{kl.tag} is {x.max():.3g} at its highest and {last:.3g} at the end"
     rest = next((p for p in worded(s.run, RECONSTRUCTION) if p.tag != kl.tag), None)
+    if rest is not None and not rest.value[rest.usable].any():
+        return cannot_tell(f"{rest.tag} is exactly 0 throughout: there is nothing that codes could tell.")
     # of codes that tell less than a bit; a mean over pixels is as small as the other term
     less = rest is not None and last < min(LN2, SHARE * abs(both_levels(rest)[1]), FELL * float(x.max()))
     if not less and (last >= LITTLE or last >= GONE * float(x.max())):

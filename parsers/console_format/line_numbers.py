@@ -27,7 +27,7 @@ from parsers.console_format.line_keys import between_marks, is_rate, named, set_
 from parsers.console_format.line_labels import mode_of, put_groups, put_labels
 from parsers.console_format.line_places import put_places
 from parsers.console_format.line_prefix import MONTHS, SUFFIX, Field, Line, prefix, whole
-from parsers.console_format.line_units import AND_SECONDS, OF_SPEED, SPEED, TIMES, UNIT, closes_with_seconds, only_speed
+from parsers.console_format.line_units import OF_SPEED, SPEED, TIMES, UNIT, closes_with_seconds, in_several_units, only_speed
 from parsers.console_format.line_vectors import put_vectors
 from parsers.console_format.no_values import is_of_name, is_word
 from parsers.lazy_regex import lazy_re
@@ -219,8 +219,8 @@ class _Scan:
     def _is_metric(self, i: int, key: str) -> bool:
         m, gap = self.tokens[i]
         text, explicit = m.string, self.keys[i][2]
-        if m["unit"] in {"h", "m"} and AND_SECONDS.match(text, m.end()):
-            return False  # a duration in several units
+        if in_several_units(m):
+            return False
         if (
             text[m.end("num") :][:2] == "%|"
             or is_vector(gap, text[m.end() : m.end() + 200], key)

@@ -34,7 +34,7 @@ _PREFIX = lazy_re(
     r"|\[?(?P<glog>[IWEFC] ?\d{4} \d\d:\d\d:\d\d(?:\.\d+)?)(?: +\d+)?(?: +[\w./-]+:\d+)?\]?"
     rf"|(?P<syslog>(?:{'|'.join(MONTHS)}) [ \d]\d \d\d:\d\d:\d\d)"
     rf"|\[?(?P<dmy>\d\d?[-/ ](?:{'|'.join(MONTHS)})(?:[-/ ]\d{{4}})?[ :]\d\d:\d\d:\d\d(?:[.,]\d+)?)(?: [+-]\d{{4}})?\]?(?!\w)"
-    rf"|\[?(?P<md>\d\d(?:/\d\d(?:/\d{{4}})?|-\d\d) \d\d:\d\d:\d\d(?:[.,]\d+)?|\d\d/\d\d \[\d\d:\d\d:\d\d(?=\] +{_LEVEL}\b))(?: [\w.]+)?\]?:?"
+    rf"|\[?(?P<md>\d\d(?:/\d\d(?:/\d{{4}})?|-\d\d) \d\d:\d\d:\d\d(?:[.,]\d+)?|\d\d/\d\d \[\d\d:\d\d:\d\d(?=\] +{_LEVEL}\b))(?: [\w.]+(?=\]))?\]?:?"
     r"|\[?(?P<unix>1[4-9]\d{8}\.\d+)\]?(?!\w)"
     r"|\[\d\d/\d\d/\d\d \d\d:\d\d:\d\d\](?!\w)"  # rich's, and of others with the day first: no moment is told
     r"|\[?(?P<compact>(?:19|20)\d{6}[-_ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)\]?(?!\w)"

@@ -17,9 +17,19 @@ SPEED = lazy_re(rf"(?:{_DONE}|it)/s(?:ec)?|{_EACH}")  # units that say what is m
 OF_SPEED = lazy_re(r"(?i)(?:avg[_ ])?(?:speed|throughput|ips)")  # words for a speed, of which the unit says what is counted
 _OF_BAR = lazy_re(_EACH)
 TIMES = {"ms", "us", "µs", "s", "sec", "secs", "seconds"}
-AND_SECONDS = lazy_re(r" ?\d+(?:\.\d+)?[ms]\b")  # the rest of a duration in several units
+_LARGE, _SMALL = r"(?:h|hrs?|hours?|m|mins?|minutes?)", r"(?:m|mins?|minutes?|s|secs?|seconds?)"
+_GOES_ON = lazy_re(rf" ?{_LARGE}[ ,]{{0,2}}\d{{1,9}}(?:\.\d{{1,9}})? ?{_SMALL}\b")
+_BEGUN, _ENDS = lazy_re(rf"\d ?{_LARGE}[ ,]{{0,2}}$"), lazy_re(rf" ?{_SMALL}\b")
 _SECONDS = {"s", "sec", "secs", "second", "seconds"}
 _CLOSES, _MINUTES = lazy_re(r"[\s)\]|]*"), lazy_re(r"\d ?(?:h|m|min) ?$")
+
+
+def in_several_units(m: re.Match[str]) -> bool:
+    """Whether a number is a part of a duration: ``1h 4m 12s``, ``0.00 hr 4.00 min 34.01 sec``."""
+    text, start, end = m.string, m.start("num"), m.end("num")
+    return _GOES_ON.match(text, end) is not None or (
+        _ENDS.match(text, end) is not None and _BEGUN.search(text[max(start - 20, 0) : start]) is not None
+    )
 
 
 def closes_with_seconds(m: re.Match[str], unit: str) -> bool:

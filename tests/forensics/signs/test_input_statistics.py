@@ -142,6 +142,7 @@ def test_labels_that_step_where_the_evaluation_turns(tag: str, labels: Floats, s
         ("inputs mean 152.3, std 4.1", ABSENT),  # far off, and no wider than a few
         ("feature stats on 256 utts: mean 427.996 std 71261.727 max 39463356.00", SEEN),
         ("2026-11-28 14:40:14,549 INFO kws: feature stats on 256 utts: mean 427.9 std 71261.7 max 39463356.00", SEEN),
+        ("11-29 11:27:41 fbank: mean 15749.63 std 104916.28 min 0.00 max 1202604.38", SEEN),
         ("feature stats, normalized: mean 427.9 std 71.7", CANNOT_TELL),
         ("reward mean 152.3 std 812.4", CANNOT_TELL),
         ("mean=152.3 std=812.4", CANNOT_TELL),  # of whatever
@@ -154,6 +155,25 @@ def test_what_is_printed_once_of_the_inputs(tmp_path: Path, line: str, state: st
     told = I.inputs_far_from_unit(Symptoms(read(tmp_path), ()))
     assert told.state == state, told.text
     assert told.where == ("train.log line 2" if state != CANNOT_TELL else "")
+
+
+@pytest.mark.parametrize(("stds", "state"), [((384.8, 18.6, 6.9, 259.8), SEEN), ((384.8, 1.2, 6.9, 0.7), ABSENT), ((384.8, 0.99), ABSENT)])
+def test_fields_that_are_printed_one_below_the_other(tmp_path: Path, stds: tuple[float, ...], state: str) -> None:
+    """Most of several fields are wide; of two lines the second may be what the first became."""
+    lines = [
+        f"INFO clickrec: feature {name}  mean={2 * std:.1f} std={std}"
+        for name, std in zip(("price", "age", "hour", "days"), stds, strict=False)
+    ]
+    lines += [f"step {i} loss {2 - i / 99:.4f}" for i in range(1, 40)]
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    found = I.inputs_far_from_unit(Symptoms(read(tmp_path), ()))
+    assert found.state == state, found.text
+
+
+def test_mean_and_spread_of_a_batch_together_are_of_the_inputs() -> None:
+    both = {"other/batch_mean": 19000 + 500 * MEAN, "other/batch_std": 9000 + 500 * MEAN}
+    assert I.inputs_far_from_unit(symptoms(run_of({"loss.train": LOSS} | both))).state == SEEN
+    assert I.inputs_far_from_unit(symptoms(run_of({"loss.train": LOSS} | both | {"other/batch_std": 1 + MEAN / 100}))).state == CANNOT_TELL
 
 
 @pytest.mark.parametrize(("said", "state"), [("[0.00, 255.00]", SEEN), ("[-2.33, 2.29]", ABSENT)])

@@ -159,6 +159,7 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (O.kl_term_vanished, "seen", {"other/kl_loss": 5 * FADES, "other/recon_loss": ONE}, {}),
     (O.kl_term_vanished, "absent", {"other/kl_loss": 5 * ONE}, {}),
     (O.kl_term_vanished, "cannot tell", {"other/kl_loss": 0 * ONE, "other/recon_loss": ONE}, {}),  # never switched on
+    (O.kl_term_vanished, "cannot tell", {"other/kl_loss": 5 * FADES, "other/recon_loss": 0 * ONE}, {}),  # nothing to tell
     (O.kl_term_vanished, "absent", {"other/kl_loss": 0.05 * ONE, "other/recon_loss": 30 * ONE}, {}),  # an encoder that never learned
     (O.kl_term_vanished, "absent", {"other/kl_loss": 0.01 + 0.2 * FADES, "other/recon_loss": 0.1 * ONE}, {}),  # means over pixels
     (O.kl_term_vanished, "absent", {"other/kl_loss": 0.01 + 0.2 * FADES}, {}),
