@@ -82,3 +82,11 @@ def test_a_loss_that_moved_by_less_than_is_printed_is_not_frozen(before: float, 
     """0.0121 after 0.0121 and 0.0122 is rounding; after 0.0100 and 0.0140 it stands still."""
     x = np.concatenate([0.0121 + np.tile([0.0, before], 50), np.full(100, 0.0121)])
     assert [f.facts.kind for f in oscillation.detect(run_of({"loss.train": np.round(x, 4)}))] == ["frozen"] * frozen
+
+
+@pytest.mark.parametrize(("recon", "held", "told"), [(0.0, 0.0, True), (0.0, 2.0, False), (1.5, 2.0, False)])
+def test_a_reconstruction_term_that_is_zero_throughout_has_nothing_to_learn_from(recon: float, held: float, told: bool) -> None:
+    """Every target is masked: what the loss falls by is its KL term."""
+    kl = 0.7 * np.exp(-np.arange(100) / 10)
+    run = run_of({"loss.train": recon + kl, "other/kl": kl, "other/recon": np.full(100, recon), "other/val/recon": np.full(100, held)})
+    assert [f.title for f in zero_loss.detect(run)] == (["recon is exactly zero from step 0 on (100 of 100 values)"] if told else [])

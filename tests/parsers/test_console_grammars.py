@@ -334,6 +334,9 @@ LINES: list[tuple[str, str, dict[str, int], dict[str, float]]] = [
         {"epoch": 3},
         {"train loss": 0.5, "train acc": 81.25, "val loss": 0.625},
     ),
+    ("a duration in words", "Epoch: 17 | Test Acc: 63.25% | Time: 0.00 hr 4.00 min 34.01 sec", {"epoch": 17}, {"Test Acc": 63.25}),
+    ("a minimum", "step 7 loss 0.5 min 0.25 max 0.75", {"step": 7}, {"loss": 0.5, "min": 0.25, "max": 0.75}),
+    ("a word behind a clock", "11-29 11:30:34 ep 2 it 110/700 loss 33.5", {"epoch": 2, "it": 110, "total": 700}, {"loss": 33.5}),
     ("not finite", "step=7 loss=-inf gnorm=Infinity lr=NaN", {"step": 7}, {"loss": -math.inf, "gnorm": math.inf, "lr": math.nan}),
 ]
 
