@@ -46,6 +46,14 @@ def numbers(c: Checkpoint, rule: re.Pattern[str]) -> dict[str, float]:
 
 
 def counters(c: Checkpoint) -> Counters:
+    """What it counts; looked up once, for many ask."""
+    if c.counted is None:
+        c.counted = _counters(c)
+    found: Counters = c.counted
+    return found
+
+
+def _counters(c: Checkpoint) -> Counters:
     steps, ages, params, states = [], [], set(), set()
     lr, adam = None, False
     for name, value in c.contents.values.items():

@@ -42,6 +42,7 @@ class Checkpoint:
     kind: str
     stats: dict[str, Stats] = field(default_factory=dict)  # by tensor name
     by_roles: dict[tuple[int, tuple[str, ...]], list[tuple[Tensor, Stats]]] = field(default_factory=dict)  # filled by looks.measured
+    counted: Any = None  # filled by age.counters
 
     @property
     def path(self) -> Path:
