@@ -5,7 +5,8 @@ What it sees
 
 How it decides
     Every NaN or infinity of a training or evaluation loss counts (of each of its terms, where only terms are logged), on any rank:
-    the first is the finding's step. In the gradient norm alone it is information where a loss scaler is at work, which skips
+    the first is the finding's step. In a loss that is finite again it is information where the loss scale falls at each of its steps: the scaler
+    skipped them. In the gradient norm alone it is information where a loss scaler is at work, which skips
     such steps as a matter of routine, and where the norm is finite again and less than a fifth of it is not. It also measures how calm the gradient norm was just before: an explosion announces
     itself there, a bad sample does not. Frames that a program printed (transformers' DebugUnderflowOverflow) are read for the first module whose
     output is not finite. NaN before the first finite value and never after it is a number that was not
@@ -109,6 +110,22 @@ def smallest_effect(run: Run) -> str:
     return f"one value (logged every {every})" if s is not None else "one value"
 
 
+def _scale_falls_there(run: Run, step: Ints) -> bool:
+    """Whether the loss scale falls at each of these steps or at the row behind it: the scaler saw the overflow, skipped the update and looked for a scale that fits."""
+    scale = series(run, "loss_scale")
+    if scale is None or scale.usable.sum() < 2:
+        return False
+    at, x = scale.step[scale.usable], scale.value[scale.usable]
+    falls = at[1:][np.diff(x) < 0]
+    first = step <= at[0]  # before what it was first told to be
+    behind = np.searchsorted(falls, step)
+    return (
+        bool((first | ((behind < len(falls)) & (falls[np.minimum(behind, len(falls) - 1)] - step <= scale.interval))).all())
+        if len(falls)
+        else False
+    )
+
+
 def _finding(run: Run, s: Series, bad: Ints, ranks: list[int]) -> Finding[Facts]:
     """``ranks``: those that have one; the series is that of the first."""
     first = int(bad[0])
@@ -119,7 +136,9 @@ def _finding(run: Run, s: Series, bad: Ints, ranks: list[int]) -> Finding[Facts]
     how = "and stays so to the end" if stays or not recovered else f"{len(bad)} values in all, finite again in between"
     # had such a step been taken, the weights and every later value would be NaN: a scaler or a guard skipped it
     skipped = series(run, "loss_scale") is not None or (recovered and len(bad) < loss_scale.COSTLY * len(s))
-    severity = "critical" if s.name.startswith(("loss", "ppl")) else "info" if skipped else "warning"
+    severity = "info" if skipped else "warning"
+    if s.name.startswith(("loss", "ppl")):
+        severity = "info" if recovered and _scale_falls_there(run, s.step[bad]) else "critical"
     told, alone = "", len(by_rank(run, s.name)) > len(ranks)
     if alone:
         told = (

@@ -27,12 +27,12 @@ LEAST = 400  # bound: samples of a test whose size was not logged; the error of 
 LASTS = 3  # bound: three values make a median that one odd value does not move
 RANKS = 64  # bound: processes that may each log the one test; a tag with more rows was logged on the way
 LOOKED = 400  # bound: of as many tags; those of experts and layers are many
-_TEST = lazy_re(r"\btest(ing)?\b")
+_TEST = lazy_re(r"\b(test(ing)?|oot|out of time)\b")  # of later times, as banks call it
 _ON_THE_WAY = lazy_re(r"\b(va|val|valid|validation|validate|dev|eval|evaluation|holdout|held out)\b")
 _SCORE = lazy_re(
     r"^((?:macro |micro |weighted |balanced )?)(acc|accuracy|acc 1|top 1|f 1|auc|auroc|roc auc|r 2|r squared)((?: macro| micro| weighted)?)$"
 )
-_NOISE = {"test", "testing", "va", "val", "valid", "validation", "validate", "dev", "eval", "evaluation", "holdout", "held", "out", "final", "avg", "average", "mean"}  # fmt: skip
+_NOISE = {"test", "testing", "oot", "out", "of", "time", "va", "val", "valid", "validation", "validate", "dev", "eval", "evaluation", "holdout", "held", "final", "avg", "average", "mean"}  # fmt: skip
 _NOISE |= {"epoch", "set", "%", "score", "metric", "metrics", "on", "the"}
 _ALIKE = {"accuracy": "acc", "acc 1": "acc", "top 1": "acc", "auroc": "auc", "roc auc": "auc", "r squared": "r 2"}
 _ITEMS = "test_size n_test num_test num_test_samples test_samples n_test_samples"

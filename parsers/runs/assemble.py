@@ -62,6 +62,7 @@ def runs(group: Group, overrides: dict[str, str]) -> list[Run]:
     formats = {f.source.path: f.source.format for f in files}
     of_epochs = frozenset(f.source.path for f in files if EPOCH_STEPS in f.source.note)
     tables["metrics"], at_last = epoch_files.placed(tables["metrics"], of_epochs)
+    tables["events"] = epoch_files.events_placed(tables["events"], at_last)
     tables["metrics"], by_state = states_beside.placed(tables["metrics"], [f.source for f in files])
     numbered = [f.source for f in files if f.source.path not in by_state]
     tables["metrics"], by_bar = bars_beside.placed(tables["metrics"], tables["events"], numbered)

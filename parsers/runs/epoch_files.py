@@ -15,6 +15,8 @@ from parsers.runs.equal_values import ENOUGH, Points, equal_share
 
 NOTE = "a row an epoch, at the last step of it that another file logged"
 Codes = NDArray[np.int32]
+Ints = NDArray[np.int64]
+Places = dict[str, dict[int, int]]  # of each file the step of each epoch
 _LEAST = 3  # epochs: fewer may lie between two others' values by chance
 
 
@@ -50,9 +52,9 @@ def epochs(files: Sequence[Any]) -> Points:
     return np.concatenate(steps), np.concatenate(values)
 
 
-def placed(metrics: pa.Table, of_epochs: frozenset[str]) -> tuple[pa.Table, frozenset[str]]:
+def placed(metrics: pa.Table, of_epochs: frozenset[str]) -> tuple[pa.Table, Places]:
     """The rows of files whose steps are epochs at the last step of their epoch, where another file says in which epoch each step is; and
-    which files these are: the given ones, and others whose values are the ones that the log of both has at the end of each epoch (Keras's
+    which files these are, with the step of each epoch: the given ones, and others whose values are the ones that the log of both has at the end of each epoch (Keras's
     TensorBoard callback). One may count epochs from 0 and the other from 1."""
     name, known = arrow.codes(metrics["name"])
     source, paths = arrow.codes(metrics["source"])
@@ -64,26 +66,42 @@ def placed(metrics: pa.Table, of_epochs: frozenset[str]) -> tuple[pa.Table, froz
     most = np.fmax.reduce(value[said], initial=-1)
     few = [i for i, span in enumerate(spans) if i not in both and -1 < step[slice(*span)].max(initial=-1) <= most]
     if not few:
-        return metrics, frozenset()
+        return metrics, {}
     last: dict[float, int] = {}
     for e, s in zip(value[said].tolist(), step[said].tolist(), strict=True):
         last[e] = max(s, last.get(e, 0))
     others = [(name[o], (step[o], value[o])) for o in (slice(*spans[i]) for i in both)]
-    at, moved = step.copy(), []
-    for i in few:
+    at, moved = step.copy(), Places()
+    for i in sorted(few, key=lambda i: paths[i] not in of_epochs):  # what these say others may say again
         own = slice(*spans[i])
         counted = set(step[own][there[own]].tolist())
-        fitting = [
-            np.array([last.get(e + first, -1) for e in step[own].tolist()]) for first in (0, 1) if {e + first for e in counted} <= set(last)
-        ]
-        told = next((steps for steps in fitting if _alike(name[own], (steps, value[own]), others)), None)
+        fitting = [{e: last[e + first] for e in counted} for first in (0, 1) if {e + first for e in counted} <= set(last)]
+        told = next((ends for ends in fitting if _alike(name[own], (_at(ends, step[own]), value[own]), others)), None)
         if told is None and paths[i] in of_epochs:
             told = next(iter(fitting), None)
         if told is not None:
-            at[own] = told
-            moved.append(paths[i])
+            at[own] = _at(told, step[own])
+            moved[paths[i]] = told
+            others.append((name[own], (at[own], value[own])))
     found = pa.array(at, pa.int64(), mask=~there)
-    return metrics.set_column(metrics.schema.get_field_index("step"), metrics.schema.field("step"), found), frozenset(moved)
+    return metrics.set_column(metrics.schema.get_field_index("step"), metrics.schema.field("step"), found), moved
+
+
+def _at(ends: dict[int, int], epoch: Ints) -> Ints:
+    return np.array([ends.get(e, -1) for e in epoch.tolist()], np.int64)
+
+
+def events_placed(events: pa.Table, moved: Places) -> pa.Table:
+    """What the lines of such files say at the steps of their epochs, too; a launch that takes up an epoch does so at its first step."""
+    if not moved or not events.num_rows:
+        return events
+    rows = zip(*(events[c].to_pylist() for c in ("source", "kind", "step")), strict=True)
+    step = [
+        s if s not in ends else ends.get(s - 1, ends[s] - 1) + 1 if kind == "resume" else ends[s]
+        for source, kind, s in rows
+        for ends in (moved.get(source, {}),)
+    ]
+    return events.set_column(events.schema.get_field_index("step"), events.schema.field("step"), pa.array(step, pa.int64()))
 
 
 def _alike(names_of: Codes, one: Points, others: Sequence[tuple[Codes, Points]]) -> bool:

@@ -11,7 +11,7 @@ import runs
 from curves import noisy, run_of
 
 import forensics
-from forensics.detectors import loss_scale
+from forensics.detectors import loss_scale, nonfinite
 from forensics.signs import scaler
 from forensics.signs.sign import Symptoms
 
@@ -80,3 +80,12 @@ def test_halvings_of_epochs_are_few_of_their_steps(tmp_path: Path, count: str, t
     rows = [{count: i, "train_loss": 2 - i / 20, "loss_scale": x} for i, x in enumerate(scale)]
     (tmp_path / "log.txt").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert [f.severity for f in loss_scale.detect(forensics.read(tmp_path))] == told
+
+
+@pytest.mark.parametrize(
+    ("at", "severity"), [([0, 1, 2], "info"), ([0, 1, 2, 60], "critical")], ids=["where the scale falls", "where it stays"]
+)
+def test_a_loss_that_overflows_while_the_scaler_looks_for_its_scale(at: list[int], severity: str) -> None:
+    scale = 2.0**20 * 0.5 ** np.minimum(np.arange(N), 3)
+    run = run_of({"loss.train": np.where(np.isin(np.arange(N), at), np.inf, noisy(N, 0.01)), "loss_scale": scale})
+    assert [f.severity for f in nonfinite.detect(run)] == [severity]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import struct
 import subprocess
 import sys
@@ -298,3 +299,13 @@ def test_a_file_that_shrinks_meanwhile(tmp_path: Path) -> None:
     os.truncate(path, 1000)
     with pytest.raises(checkpoints.Unreadable, match="cut while it was read"):
         next(blocks)
+
+
+def test_moments_by_their_place_in_a_pickled_state_of_optax(tmp_path: Path) -> None:
+    """A named tuple is a tuple to a reader that imports nothing: count, first and second moments."""
+    made = {"w": np.ones((3, 2), np.float32), "b": np.zeros(2, np.float32)}
+    adam = (np.int32(7), made, {k: v + 1 for k, v in made.items()})
+    (tmp_path / "last.pkl").write_bytes(pickle.dumps({"params": made, "opt_state": ((adam, ()), ((made, made),))}))
+    roles = {t.name: t.role for t in checkpoints.read(tmp_path / "last.pkl").tensors}
+    assert roles["params.w"] == "weight" and roles["opt_state.0.0.1.w"] == "exp_avg" and roles["opt_state.0.0.2.b"] == "exp_avg_sq"
+    assert roles["opt_state.1.0.0.w"] == roles["opt_state.1.0.1.w"] == "other"

@@ -70,3 +70,18 @@ def test_event_files_of_epochs_beside_a_console_that_counts_both(factor: float, 
     events(tmp_path / "logs" / "events.out.tfevents.1700000000.host.1.0", rows)
     run = parsers.read_all(tmp_path)[0]
     assert {r["tag"]: r["step"] for r in run.tables["metrics"].to_pylist() if r["tag"] == "epoch_loss"} == {"epoch_loss": last}
+
+
+def test_a_launch_that_takes_up_an_epoch_does_so_at_its_first_step(tmp_path: Path) -> None:
+    """A log of epochs says what the table of epochs says, and a table of batches in which epoch each step is."""
+    (tmp_path / "batches.csv").write_text(
+        "epoch,step,loss\n" + "".join(f"{e},{50 * e + b},{value(e + 1, b):.5f}\n" for e in range(12) for b in range(0, 50, 5))
+    )
+    (tmp_path / "epochs.csv").write_text(
+        "epoch,training_loss,lr\n" + "".join(f"{e},{value(e + 1, 25):.5f},{1e-3 / (e + 1):.5e}\n" for e in range(12))
+    )
+    lines = [f"{e:6d}  LR {1e-3 / (e + 1):.2e}  train loss {value(e + 1, 25):10.5f}" for e in range(12)]
+    lines.insert(6, "Restarting from run/last.pkl at epoch 6")
+    (tmp_path / "log").write_text("\n".join(lines) + "\n")
+    (run,) = parsers.read_all(tmp_path)
+    assert [tuple(a["steps"]) for a in run.attempts] == [(0, 295), (300, 595)]

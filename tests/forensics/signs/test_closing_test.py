@@ -29,6 +29,7 @@ def looked(folder: Path, last: str, head: str = "", score: str = "val_acc", top:
         ("Test:  Acc@1 95.5 Acc@5 60.1", ABSENT),
         ("test acc 0.99", ABSENT),
         ("test acc 0.45", SEEN),
+        ("oot acc 0.45", SEEN),  # out of time, as banks say
         ("test auc 0.45", CANNOT_TELL),  # another score
         ("test robust acc 0.45", CANNOT_TELL),  # another question
         ("val_acc=0.73", CANNOT_TELL),  # one more on the way
