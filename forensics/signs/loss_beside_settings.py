@@ -10,7 +10,7 @@ from forensics.run.inputs import is_policy
 from forensics.run.plan import planned_steps
 from forensics.run.series import series
 from forensics.run.usable_values import first_level, metric, usable
-from forensics.run.usual_rate import family
+from forensics.run.usual_rate import family, is_set
 from forensics.signs import configured, learning_rate, loss_level
 from forensics.signs.input_statistics import inputs_far_from_unit
 from forensics.signs.loss_shape import loss_diverged
@@ -41,6 +41,25 @@ def smoothing_costs_half(s: Symptoms) -> Sign:
         )
     text = f"Label smoothing of {share:g} over {'' if known else 'about '}{among:.0f} outcomes costs {floor:.3g} of a loss that begins at {first:.3g}."
     return seen(text, where=where) if floor > HALF * first else absent(text, where=where)
+
+
+HEADS = "head head_activation last last_layer last_activation output_activation final_activation out_activation output_layer"
+SQUASHED = {"softmax", "sigmoid", "log_softmax"}
+
+
+def config_squashes_twice(s: Symptoms) -> Sign:
+    """Config lets the model end in a softmax or sigmoid, and tells the loss that it gets logits (Keras's `from_logits`)."""
+    told = next((t for t in settings.named(s.run, HEADS) if str(t.value).lower() in SQUASHED), None)
+    logits = next(iter(settings.named(s.run, "from_logits")), None)
+    if logits is None or not settings.named(s.run, HEADS):
+        return cannot_tell("config does not say both what the model ends in and what the loss is given.")
+    if told is None or not is_set(logits):
+        return absent(
+            f"Config tells the loss that it is {'not ' * (not is_set(logits))}given logits, as the model ends.", where=logits.where
+        )
+    return seen(
+        f"Config lets the model end in a {told.value} ({told.key}) and tells the loss that it gets logits ({logits.key}).", where=told.where
+    )
 
 
 def rounds_cannot_reach(s: Symptoms) -> Sign:

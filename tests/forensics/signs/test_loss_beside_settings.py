@@ -133,3 +133,18 @@ def test_an_objective_beside_a_held_out_likelihood_is_one(tmp_path: Path) -> Non
         rows = [{"step": i, "obj": float(v), tag: float(v) / 2} for i, v in enumerate(STANDS)]
         run = forensics.read(str(make(tmp_path / tag, rows, {"label_smoothing": 0.6})))
         assert loss_beside_settings.smoothing_costs_half(Symptoms(run, ())).state == state
+
+
+@pytest.mark.parametrize(
+    ("config", "state"),
+    [
+        ({"last": "softmax", "from_logits": True}, "seen"),
+        ({"head_activation": "Sigmoid", "from_logits": "True"}, "seen"),  # as MLflow keeps it
+        ({"last": "softmax", "from_logits": False}, "absent"),
+        ({"last": "logits", "from_logits": True}, "absent"),
+        ({"last": "softmax"}, "cannot tell"),
+        ({"from_logits": True}, "cannot tell"),
+    ],
+)
+def test_a_config_that_contradicts_itself_about_logits(config: dict[str, Any], state: str) -> None:
+    assert look("config_squashes_twice", STANDS, config).state == state
