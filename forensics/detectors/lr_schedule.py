@@ -29,7 +29,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.run import settings
-from forensics.run.configured_rate import in_cycles
+from forensics.run.configured_rate import cycles_up_to
 from forensics.run.inputs import needed
 from forensics.run.plan import planned_steps
 from forensics.run.robust import median, walked_digit
@@ -67,8 +67,8 @@ def detect(run: Run) -> Iterator[Finding]:
     ups = [i for i in _jumps(s) if not _inside_warmup(s, i) and not _stairs(s, i) and not _ramp(s, i) and not _climbs_by_epoch(run, s, i)]
     inside = [i for i in ups if s.attempt[i] == s.attempt[i - 1]]
     planned = _restarts(s, inside)
-    if in_cycles(run):  # from low to a peak that was reached before; higher up a cycle does not go by itself
-        planned += [i for i in inside if s.value[i] <= (1 + HEIGHT) * np.max(s.value[:i])]
+    if (top := cycles_up_to(run)) is not None:  # from low to a peak that was set or reached; higher up a cycle does not go by itself
+        planned += [i for i in inside if s.value[i] <= (1 + HEIGHT) * max(top, np.max(s.value[:i]))]
     for i in [*(i for i in inside if i not in planned), *(i for i in ups if s.attempt[i] != s.attempt[i - 1]), *_returns(s)]:
         yield _finding(run, s, i)
 

@@ -33,6 +33,11 @@ def expected_rate(run: Run, kind: str, step: Ints, peak: float) -> Floats | None
     return np.asarray(np.where(step < warmup, peak * (step + 1) / max(warmup, 1.0), least + (peak - least) * down))
 
 
+def cycles_up_to(run: Run) -> float | None:
+    """The rate to which config lets a schedule return that begins again by itself, 0 where it names none; None where no such schedule is named."""
+    return (settings.number(run, "lr") or 0.0) if in_cycles(run) else None
+
+
 def in_cycles(run: Run) -> bool:
     """Whether config names a schedule that begins again by itself."""
     return any(word in f"{s.key}={s.value}".lower() for s in settings.every(run) if isinstance(s.value, str) for word in AGAIN)

@@ -139,6 +139,17 @@ def test_what_only_looks_like_a_spike_is_not_counted_as_one() -> None:
     assert case.verdict == "healthy" and "spike" not in case.answer
 
 
+@pytest.mark.parametrize(("set_to", "told"), [(0.004, []), (0.002, ["lr_schedule"])])
+def test_a_cycle_may_return_to_the_rate_that_config_names(set_to: float, told: list[str]) -> None:
+    """Rows of epochs show the top of a short first cycle nowhere."""
+    rate = [0.003, 0.001, 0.0036, 0.003179, 0.002113, 0.0009, 0.0001086, 0.003196, 0.002861, 0.002262, 0.001526, 0.00081, 0.0002665, 1e-5]
+    loss = 2 * np.exp(-np.arange(14) / 5) + 0.5
+    case = pipeline.analyze_run(
+        run_of({"loss.train": loss, "lr": np.array(rate)}, config={"schedule": "restarts", "learning_rate": set_to})
+    )
+    assert [f.kind for f in case.findings if f.kind == "lr_schedule"] == told
+
+
 @pytest.mark.parametrize(
     ("planned", "last_line", "verdict"),
     [
