@@ -68,6 +68,6 @@ def test_what_the_page_claims(outputs: tuple[Path, list[str]]) -> None:
     first, replayed = (json.loads((folder / f"{name}.case.json").read_text()) for name in ("first", "replayed"))
     leading = first["hypotheses"]
     assert leading[0]["id"] == "bad_data_batch" and leading[0]["certainty"] == "open"
-    assert {h["id"] for h in leading[1:3]} == {"unknown", "silent_data_corruption"}
+    assert {h["id"] for h in leading[1:4]} == {"unknown", "lr_too_high", "silent_data_corruption"}
     assert replayed["replay"]["verdict"] == "data" and replayed["hypotheses"][0]["probability"] > 0.95
     assert (folder / "replayed.html").is_file() and "Nine rows of part 4" in (folder / "replayed.html").read_text()
