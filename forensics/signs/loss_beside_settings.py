@@ -44,7 +44,7 @@ def smoothing_costs_half(s: Symptoms) -> Sign:
 
 
 HEADS = "head head_activation last last_layer last_activation output_activation final_activation out_activation output_layer"
-SQUASHED = {"softmax", "sigmoid", "log_softmax"}
+SQUASHED = {"softmax", "sigmoid"}
 
 
 def config_squashes_twice(s: Symptoms) -> Sign:

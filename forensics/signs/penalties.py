@@ -35,7 +35,7 @@ def penalty_strong(s: Symptoms) -> Sign:
     told, weight, what = max(named, key=lambda x: x[1])
     text = f"Config adds the {what} of the weights to the loss {weight:g} times over ({told.key})"
     strong = weight > USUAL or (what == "sizes" and weight == USUAL)
-    return (seen if strong else absent)(f"{text}; {USUAL:g} is the largest usual weight.", where=told.where)
+    return (seen if strong else absent)(f"{text}; no framework's default is above {USUAL:g}.", where=told.where)
 
 
 def penalty_dominates_loss(s: Symptoms) -> Sign:

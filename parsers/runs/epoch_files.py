@@ -58,7 +58,9 @@ def placed(metrics: pa.Table, of_epochs: frozenset[str]) -> tuple[pa.Table, Plac
     TensorBoard callback). One may count epochs from 0 and the other from 1."""
     name, known = arrow.codes(metrics["name"])
     source, paths = arrow.codes(metrics["source"])
-    there, of_epoch = arrow.present(metrics["step"]), name == (known.index("epoch") if "epoch" in known else -1)
+    if "epoch" not in known or len(paths) < 2:  # the rows of long runs are not touched
+        return metrics, {}
+    there, of_epoch = arrow.present(metrics["step"]), name == known.index("epoch")
     spans = arrow.stretches(source, len(paths))  # each file's rows stand together
     both = [i for i, path in enumerate(paths) if path not in of_epochs and (of_epoch & there)[slice(*spans[i])].any()]
     said = of_epoch & there & np.isin(source, both)
