@@ -119,4 +119,4 @@ def test_a_log_that_says_that_the_optimizer_was_not_loaded(tmp_path: Path, line:
     assert len(run.attempts) == 2
     judged = judge(run)
     assert (judged.verdict == "unhealthy") == told
-    assert not told or judged.hypotheses[0].id == "optimizer_state_lost"
+    assert not told or next(h for h in judged.hypotheses if h.id != "unknown").id == "optimizer_state_lost"
