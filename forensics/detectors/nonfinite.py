@@ -117,13 +117,11 @@ def _scale_falls_there(run: Run, step: Ints) -> bool:
         return False
     at, x = scale.step[scale.usable], scale.value[scale.usable]
     falls = at[1:][np.diff(x) < 0]
-    first = step <= at[0]  # before what it was first told to be
-    behind = np.searchsorted(falls, step)
-    return (
-        bool((first | ((behind < len(falls)) & (falls[np.minimum(behind, len(falls) - 1)] - step <= scale.interval))).all())
-        if len(falls)
-        else False
-    )
+    if not len(falls):
+        return False
+    until = falls[np.minimum(np.searchsorted(falls, step), len(falls) - 1)] - step  # its next fall
+    before = step <= at[0]  # what it fell from was not logged
+    return bool((before | ((until >= 0) & (until <= scale.interval))).all())
 
 
 def _finding(run: Run, s: Series, bad: Ints, ranks: list[int]) -> Finding[Facts]:

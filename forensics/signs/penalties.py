@@ -24,7 +24,7 @@ _ROOT = lazy_re(r"\b(rmse|root)\b")
 
 
 def penalty_strong(s: Symptoms) -> Sign:
-    """Config weighs the squares of the weights with more than 0.01 in the loss, or their sizes with as much."""
+    """Config weighs the squares or the sizes of the weights with more than 0.01 in the loss."""
     if boosting.trees(s.run):
         return does_not_arise("trees are added up; there are no weights.")
     named = [(t, n, "squares") for t in settings.named(s.run, L2) if (n := settings.as_number(t.value))]
@@ -34,8 +34,7 @@ def penalty_strong(s: Symptoms) -> Sign:
         return cannot_tell("config names no penalty on the weights.")
     told, weight, what = max(named, key=lambda x: x[1])
     text = f"Config adds the {what} of the weights to the loss {weight:g} times over ({told.key})"
-    strong = weight > USUAL or (what == "sizes" and weight == USUAL)
-    return (seen if strong else absent)(f"{text}; no framework's default is above {USUAL:g}.", where=told.where)
+    return (seen if weight > USUAL else absent)(f"{text}; no framework's default is above {USUAL:g}.", where=told.where)
 
 
 def penalty_dominates_loss(s: Symptoms) -> Sign:

@@ -17,9 +17,10 @@ SPEED = lazy_re(rf"(?:{_DONE}|it)/s(?:ec)?|{_EACH}")  # units that say what is m
 OF_SPEED = lazy_re(r"(?i)(?:avg[_ ])?(?:speed|throughput|ips)")  # words for a speed, of which the unit says what is counted
 _OF_BAR = lazy_re(_EACH)
 TIMES = {"ms", "us", "µs", "s", "sec", "secs", "seconds"}
-_LARGE, _SMALL = r"(?:h|hrs?|hours?|m|mins?|minutes?)", r"(?:m|mins?|minutes?|s|secs?|seconds?)"
-_GOES_ON = lazy_re(rf" ?{_LARGE}[ ,]{{0,2}}\d{{1,9}}(?:\.\d{{1,9}})? ?{_SMALL}\b")
-_BEGUN, _ENDS = lazy_re(rf"\d ?{_LARGE}[ ,]{{0,2}}$"), lazy_re(rf" ?{_SMALL}\b")
+# a letter behind a blank may be the name of the next number: "acc 0.91 m 0.3 s 0.2"
+_LARGE, _SMALL = r"(?:[hm]| ?(?:hrs?|hours?|mins?|minutes?))", r"(?:[ms]| ?(?:mins?|minutes?|secs?|seconds?))"
+_GOES_ON = lazy_re(rf"{_LARGE}[ ,]{{0,2}}\d{{1,9}}(?:\.\d{{1,9}})?{_SMALL}\b")
+_BEGUN, _ENDS = lazy_re(rf"\d{_LARGE}[ ,]{{0,2}}$"), lazy_re(rf"{_SMALL}\b")
 _SECONDS = {"s", "sec", "secs", "second", "seconds"}
 _CLOSES, _MINUTES = lazy_re(r"[\s)\]|]*"), lazy_re(r"\d ?(?:h|m|min) ?$")
 

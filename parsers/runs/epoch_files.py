@@ -69,9 +69,10 @@ def placed(metrics: pa.Table, of_epochs: frozenset[str]) -> tuple[pa.Table, Plac
     few = [i for i, span in enumerate(spans) if i not in both and -1 < step[slice(*span)].max(initial=-1) <= most]
     if not few:
         return metrics, {}
-    last: dict[float, int] = {}
-    for e, s in zip(value[said].tolist(), step[said].tolist(), strict=True):
-        last[e] = max(s, last.get(e, 0))
+    found, which = np.unique(value[said], return_inverse=True)
+    ends = np.zeros(len(found), np.int64)
+    np.maximum.at(ends, which, step[said])
+    last = dict(zip(found.tolist(), ends.tolist(), strict=True))
     others = [(name[o], (step[o], value[o])) for o in (slice(*spans[i]) for i in both)]
     at, moved = step.copy(), Places()
     for i in sorted(few, key=lambda i: paths[i] not in of_epochs):  # what these say others may say again
@@ -85,8 +86,10 @@ def placed(metrics: pa.Table, of_epochs: frozenset[str]) -> tuple[pa.Table, Plac
             at[own] = _at(told, step[own])
             moved[paths[i]] = told
             others.append((name[own], (at[own], value[own])))
-    found = pa.array(at, pa.int64(), mask=~there)
-    return metrics.set_column(metrics.schema.get_field_index("step"), metrics.schema.field("step"), found), moved
+    if not moved:
+        return metrics, moved
+    column = pa.array(at, pa.int64(), mask=~there)
+    return metrics.set_column(metrics.schema.get_field_index("step"), metrics.schema.field("step"), column), moved
 
 
 def _at(ends: dict[int, int], epoch: Ints) -> Ints:

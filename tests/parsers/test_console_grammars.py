@@ -336,6 +336,7 @@ LINES: list[tuple[str, str, dict[str, int], dict[str, float]]] = [
     ),
     ("a duration in words", "Epoch: 17 | Test Acc: 63.25% | Time: 0.00 hr 4.00 min 34.01 sec", {"epoch": 17}, {"Test Acc": 63.25}),
     ("a minimum", "step 7 loss 0.5 min 0.25 max 0.75", {"step": 7}, {"loss": 0.5, "min": 0.25, "max": 0.75}),
+    ("letters that name numbers", "step 7 acc 0.91 m 0.25 s 0.5", {"step": 7}, {"acc": 0.91, "m": 0.25, "s": 0.5}),
     ("a word behind a clock", "11-29 11:30:34 ep 2 it 110/700 loss 33.5", {"epoch": 2, "it": 110, "total": 700}, {"loss": 33.5}),
     ("not finite", "step=7 loss=-inf gnorm=Infinity lr=NaN", {"step": 7}, {"loss": -math.inf, "gnorm": math.inf, "lr": math.nan}),
 ]

@@ -21,7 +21,7 @@ PENALTY = 30 * np.exp(-T / 4)
     [
         ({"l2": 0.3}, "seen"),
         ({"kernel_l2": 0.03, "lr": 0.001}, "seen"),
-        ({"l1": 0.01}, "seen"),
+        ({"l1": 0.02}, "seen"),
         ({"l2": 0.01}, "absent"),  # Keras's own
         ({"l2": 2e-5, "l1": 0}, "absent"),
         ({"lambda_L1": 100.0}, "cannot tell"),  # of an error
