@@ -18,7 +18,7 @@ from typing import Any
 
 import click
 
-from forensics import memory_limit
+from forensics import cold_start, memory_limit
 from forensics.errors import Cluster, Fetching, ForensicsError
 from forensics.verbs import (
     analyze,
@@ -70,6 +70,7 @@ class Verbs(click.Group):
                 setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
         if args is None and memory_limit.is_our_process():
             memory_limit.watched(sys.argv[1:])
+            cold_start.prepare()
         try:
             return super().main(args, *rest, **options)
         except OSError as e:  # the help, to a full disk

@@ -8,7 +8,6 @@ watches from outside says what an abort means.
 from __future__ import annotations
 
 import atexit
-import ctypes
 import os
 import signal
 import sys
@@ -99,6 +98,8 @@ def watched(args: Sequence[str]) -> None:
 
 def _prepare(doing: int) -> None:
     """The child: small pools; what libraries print where they fail goes nowhere, what we say stays."""
+    import ctypes
+
     atexit.register(os.write, doing, _DONE)
     sys.excepthook = lambda *_: os._exit(1)
     sys.stderr = os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace")

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from forensics import safe_path
+from forensics import cold_start, safe_path
 from forensics.replays import all_ranks
 from forensics.replays.training.protected import TRACKERS
 
@@ -60,7 +60,13 @@ class Worker:
         self.adapter, self.timeout, self.order = adapter, timeout, order
         self.steps, self.seconds, self._id = 0, 0.0, 0
         self.beside: list[str] = []  # files beside the adapter that it imported
-        environment = {**os.environ, **safe_path.ENVIRONMENT, "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", **TRACKERS}
+        environment = {
+            **cold_start.environment(),
+            **safe_path.ENVIRONMENT,
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **TRACKERS,
+        }
         environment |= {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "FORENSICS_RUN": os.path.abspath(str(run)) if run else ""}
         exe = shutil.which(python)
         if exe is None:

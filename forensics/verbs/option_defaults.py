@@ -12,7 +12,6 @@ file inside of what is analyzed gives nothing, and each default that counts is t
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -77,6 +76,8 @@ def _option(command: click.Command, key: str, file: str) -> click.Option | None:
     options = {o.lstrip("-"): p for p in command.params if isinstance(p, click.Option) for o in p.opts}
     option = options.get(key)
     if option is None:
+        import difflib
+
         near = difflib.get_close_matches(key, options, 1, 0.8)
         if near:
             say(f"{file}: `forensics {command.name}` has no option {key} (nearest: {near[0]})")

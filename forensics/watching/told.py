@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import shlex
 import subprocess
 import urllib.error
@@ -18,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from forensics import cold_start
 from forensics.version import VERSION
 
 PATIENCE = 5.0  # seconds for an address to answer
@@ -48,7 +48,11 @@ class Told:
         environment = {f"FORENSICS_{k.upper()}": "" if v is None else str(v) for k, v in known.items()}
         try:
             done = subprocess.run(
-                shlex.split(self.command), env=os.environ | environment, stdin=subprocess.DEVNULL, timeout=LONGEST, check=False
+                shlex.split(self.command),
+                env=cold_start.environment() | environment,
+                stdin=subprocess.DEVNULL,
+                timeout=LONGEST,
+                check=False,
             )
         except (OSError, ValueError, subprocess.TimeoutExpired) as e:
             why = f"took longer than {LONGEST:.0f} seconds" if isinstance(e, subprocess.TimeoutExpired) else str(e)
