@@ -144,9 +144,15 @@ def _past_best(run: Run, held: Series) -> Finding[PastBest] | None:
     if not beyond or rise < max(POINT if held.rises else 0, (PAST_OF_FEW if few else PAST) * lowest):
         return None
     facts = PastBest(int(step[best]), held.logged(x[best]), held.logged(x[-1]))
+    grave = (
+        held.name == "loss.eval"
+        and not few
+        and rise >= max(AGAIN * lowest, NOISES * _noise(x, best))
+        and not scores_hold(run, facts.best_step, 1 - PAST)
+    )
     logged, title = _as_logged(held), f"{_at_best(held)} at step {facts.best_step} ({facts.best:.4g}) and ends at {facts.final:.4g}"
     shown = evidence.window(logged, int(step[0]), int(step[-1]), title=held.tag, margin=0, where=held.place(run, keep[best]))
-    return evidence.on_rows(logged, (keep[best], keep[-1]), facts, title, "info", shown)
+    return evidence.on_rows(logged, (keep[best], keep[-1]), facts, title, "warning" if grave else "info", shown)
 
 
 def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
@@ -168,6 +174,8 @@ def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
     at_end = level_at(train, int(step[-1]))
     if at_best is None or at_end is None or at_end >= at_best or falls_without_end(train.value[train.usable]):
         return None
+    if held.name == "loss.eval" and train.name == "loss.train" and final <= at_end:
+        return None  # what was learnt by heart is known better than what was never seen
     title = (
         f"{_at_best(held)} at step {step[best]} ({held.logged(x[best]):.4g}) and ends at {held.logged(x[-1]):.4g}, "
         f"while {'training loss' if train.name == 'loss.train' else train.tag} keeps falling from {at_best:.4g} to {at_end:.4g}"
@@ -179,11 +187,8 @@ def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
     marks = [{"step": first, "label": "best evaluation", "kind": "event"}]
     logged = _as_logged(held)
     shown = [evidence.window(s, int(step[0]), last, *marks, title=s.tag, margin=0, where=s.place(run, 0)) for s in (logged, train)]
-    # what was learnt by heart is known better than what was never seen
-    below = held.name == "loss.eval" and train.name == "loss.train" and final <= at_end
     sure = held.name.startswith("loss.") and facts.rise < AGAIN and scores_hold(run, first, 1 - PAST)
-    severity = "info" if below or sure else "warning"
-    return evidence.on_rows(logged, (keep[best], keep[-1]), facts, title, severity, *shown)
+    return evidence.on_rows(logged, (keep[best], keep[-1]), facts, title, "info" if sure else "warning", *shown)
 
 
 def _least(held: Series) -> float:

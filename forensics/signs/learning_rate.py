@@ -12,7 +12,7 @@ from forensics.run.plan import planned_steps
 from forensics.run.recipe import FAR, HIGH, of_width, recipe
 from forensics.run.series import series
 from forensics.run.trouble import NONE, trouble
-from forensics.run.usual_rate import WIDEST, family, named, tuned, usual
+from forensics.run.usual_rate import ADAPTERS, WIDEST, family, named, tuned, tuned_by_adapters, usual
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.tables import Run
 
@@ -128,9 +128,11 @@ def _against_usual(run: Run, low: float, high: float) -> Sign:
     r, known = recipe(run), usual(run)
     if not r.rate:
         return cannot_tell("neither log nor config says the learning rate.")
-    if known.low is None and low >= FAR and tuned(run) and family(run) == "adam" and r.usual and r.rate >= FAR * r.usual:
-        text = f"The peak learning rate of {r.rate:.3g} is {r.rate / r.usual:.0f} times what is usual where such a model is trained from the start"
-        return seen(f"{text} ({r.usual:.2g}), and one that is tuned takes no more.", where=_rate_place(run))
+    most_of_tuned = (r.usual or 0) * (ADAPTERS if tuned_by_adapters(run) else 1)
+    if known.low is None and low >= FAR and tuned(run) and family(run) == "adam" and most_of_tuned and r.rate >= FAR * most_of_tuned:
+        text = f"The peak learning rate of {r.rate:.3g} is {r.rate / most_of_tuned:.0f} times what is usual where such a model is trained from the start"
+        text = f"{text} ({r.usual:.2g})" if most_of_tuned == r.usual else f"{text} with adapters ({ADAPTERS:.0f} times {r.usual:.2g})"
+        return seen(f"{text}, and one that is tuned takes no more.", where=_rate_place(run))
     if known.low is None or known.high is None:
         return cannot_tell(f"{known.why}.") if known.missing else does_not_arise(f"{known.why}.")
     least, most = r.rate / known.high, r.rate / known.low

@@ -90,7 +90,7 @@ def _counter(line: Line) -> int | None:
         return _bare_epoch(line)
     f = line.fields[i]
     word = f.tag.split()[-1].lower() if f.tag else ""
-    begins = not word and (i > 0 or not line.text[line.body : f.start].strip(" [")) and _heads(line, f)
+    begins = not word and (i > 0 or not line.text[line.body : f.start].strip(" [(")) and _heads(line, f)
     letter = bool(word) and word in vocabulary.LAST_RESORT and _begins(line, f)  # "s=20 xent=2.03"
     return i if begins or letter or word in vocabulary.COUNTED else _bare_epoch(line)
 
@@ -109,8 +109,8 @@ def _heads(line: Line, f: Field) -> bool:
         return False  # rows of whole numbers are a table: jobs, files, sizes
     if len(behind) < _NAMED or any(other.role not in _MEASURED for other in behind):
         return False
-    boxed = line.text[: f.start].rstrip(" ").endswith("[")  # "[100] val nll 6.14 bpd 0.88"
-    between = line.text[f.end : behind[0].start].removeprefix("]" * boxed)
+    close = {"[": "]", "(": ")"}.get(line.text[: f.start].rstrip(" ")[-1:], "")  # "[100] val nll 6.14 bpd 0.88"
+    between = line.text[f.end : behind[0].start].removeprefix(close)
     return between[:1] == " " and _names(between, behind[0].tag)
 
 

@@ -30,6 +30,7 @@ from parsers.console_format.line_prefix import MONTHS, SUFFIX, Field, Line, pref
 from parsers.console_format.line_units import OF_SPEED, SPEED, TIMES, UNIT, closes_with_seconds, in_several_units, only_speed
 from parsers.console_format.line_vectors import put_vectors
 from parsers.console_format.no_values import is_of_name, is_word
+from parsers.console_format.second_counts import put_second_counts
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
@@ -69,6 +70,7 @@ def read_line(text: str) -> Line:
     put_places(line, body, scan.found)
     if only_speed(line) or (line.bar and PREPARES.search(body) and not any(STRONG.search(t) for t, _ in line.metrics())):
         line.fields = [f._replace(role="skip") if f.role not in {"time", "rank"} else f for f in line.fields]
+    put_second_counts(line)
     put_groups(line)
     put_vectors(line)
     put_labels(line)
@@ -113,7 +115,7 @@ class _Scan:
         if m["date"] or m["clock"]:
             self._add("skip", "clock", m.span())
         elif m["avg"]:
-            tag = f"{previous} (%)" if "%" in m[0] else f"{previous} (avg)"
+            tag = previous and (f"{previous} (%)" if "%" in m[0] else f"{previous} (avg)")
             mean = previous and not gap.strip() and not previous.lower().startswith("best")  # CatBoost: best: 0.31 (120), where it was
             self._add("metric" if mean else "skip", tag, m.span("mean"))
         elif previous.endswith("(z))") and gap.strip() == "/":  # DCGAN: D(G(z)): 0.53 / 0.48, before and after its update

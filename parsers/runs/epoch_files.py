@@ -79,7 +79,7 @@ def placed(metrics: pa.Table, of_epochs: frozenset[str]) -> tuple[pa.Table, Plac
         own = slice(*spans[i])
         counted = set(step[own][there[own]].tolist())
         fitting = [{e: last[e + first] for e in counted} for first in (0, 1) if {e + first for e in counted} <= set(last)]
-        told = next((ends for ends in fitting if _alike(name[own], (_at(ends, step[own]), value[own]), others)), None)
+        told = next((ends for ends in fitting if alike(name[own], (_at(ends, step[own]), value[own]), others)), None)
         if told is None and paths[i] in of_epochs:
             told = next(iter(fitting), None)
         if told is not None:
@@ -109,7 +109,7 @@ def events_placed(events: pa.Table, moved: Places) -> pa.Table:
     return events.set_column(events.schema.get_field_index("step"), events.schema.field("step"), pa.array(step, pa.int64()))
 
 
-def _alike(names_of: Codes, one: Points, others: Sequence[tuple[Codes, Points]]) -> bool:
+def alike(names_of: Codes, one: Points, others: Sequence[tuple[Codes, Points]]) -> bool:
     """Does another file say the same values at these steps, of three of them and more, under some canonical name?"""
     for code in np.unique(names_of):
         mine = (one[0][names_of == code], one[1][names_of == code])

@@ -15,8 +15,17 @@ FORMS = {
         f"  {10 * i:3d} xent {4.6 - i / 5:.4f} | step 4.00e-02 | push 2.8{i} | 3.6 ms | maxlogit 20{i}.86 ent 2.084" for i in range(6)
     ],
     "seconds in front": [f"   {4.18 + i / 10:.2f}   {6400 + 200 * i} td_loss={0.3 + i / 100:.5f} q_mean=16.{i} sps=1675" for i in range(6)],
+    "in brackets of two kinds": [
+        f"[ ({i} ) Loss:  0.{90 - i}, train_Acc: 0.948{i}, valid_Loss: 0.361, valid_Acc: 0.97{i}]" for i in range(6)
+    ],
 }
-STEPS = {"epoch, and seconds at the end": range(6), "cells": range(0, 60, 10), "seconds in front": range(6400, 7600, 200)}
+STEPS = {
+    "epoch, and seconds at the end": range(6),
+    "cells": range(0, 60, 10),
+    "seconds in front": range(6400, 7600, 200),
+    "in brackets of two kinds": range(6),
+}
+TAGS = {"epoch, and seconds at the end": "fit", "cells": "xent", "seconds in front": "td_loss", "in brackets of two kinds": "Loss"}
 
 
 def steps(tmp_path: Path, lines: list[str]) -> dict[str, list[int | None]]:
@@ -30,8 +39,7 @@ def steps(tmp_path: Path, lines: list[str]) -> dict[str, list[int | None]]:
 @pytest.mark.parametrize("form", FORMS)
 def test_the_number_in_front_is_the_step(form: str, tmp_path: Path) -> None:
     found = steps(tmp_path, FORMS[form])
-    tag = {"epoch, and seconds at the end": "fit", "cells": "xent", "seconds in front": "td_loss"}[form]
-    assert found[tag] == list(STEPS[form])
+    assert found[TAGS[form]] == list(STEPS[form])
 
 
 def test_numbers_that_do_not_rise_count_nothing(tmp_path: Path) -> None:
