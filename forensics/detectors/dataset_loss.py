@@ -14,7 +14,7 @@ How it decides
     can be what a new mixture is meant to do, and overfitting has its own detector. A warning where what was known is gone: the set
     ends worse than the others were before they were learnt, or at what guessing costs, or was never again as good as before the first step and
     ends a quarter worse; or every later evaluation of a cross entropy, three or more, lies a nat above the first one, which lay a nat
-    below the first training loss and what guessing costs. The evaluation before the
+    below the first training loss and what guessing costs; or a perplexity ends at ten times its best. The evaluation before the
     first step counts where only the printed log has it.
 
 Cannot tell
@@ -63,7 +63,9 @@ HALF = 0.5  # unit: half of the first value is left of what was learnt
 KNEW = 0.25  # unit: a quarter of what a set cost before the first step, as in the divergence detector
 PRINTED = 0.01  # share by which a loss and the logarithm of its own perplexity differ where both were printed with three digits
 BACK = 3  # bound: three values make a median, and the lowest one is not among them
+TENFOLD = 10.0  # unit: of a perplexity, 2.3 nats; a new mixture is not meant to cost so much
 NAT = 1.0  # unit: each token e times less likely than before
+_PERPLEXITY = lazy_re(r"\b(ppl|perplexity)\b")
 _NATS = lazy_re(r"\b(nll|ce|xent|cross entropy|ppl|perplexity)\b")
 
 
@@ -199,6 +201,7 @@ def detect(run: Run) -> Iterator[Finding]:
                 known
                 or at_once
                 or _is_gone(sets, i, end)
+                or (_PERPLEXITY.search(words(s.tag)) is not None and low >= TENFOLD * high)
                 or (name == "loss.eval" and train is not None and _is_guessed(run, train, x, end))
             )
             facts = Facts(s.tag, rise, first, len(others), s.interval)

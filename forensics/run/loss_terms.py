@@ -11,7 +11,7 @@ from parsers import loss_names
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
-RECONSTRUCTION = r"\b(recon|reconstruction|rec|nll|mse|bce)\b"
+RECONSTRUCTION = r"\b(recon|reconstruction|rec|nll|mse|bce|ce|cross ?entropy|x ?ent)\b"
 A_WEIGHT = r"(w|weight|coef|coeff|factor|beta|lambda|scale|anneal(ing)?)"
 KL_TERM = rf"^(?!.*\b(w|weight|lambda|beta) (kl|kld)\b).*\b(kl|kld|kldiv|kl div(ergence)?)\b(?!.*\b{A_WEIGHT}\b)"
 FIFTH = 0.2  # share of the values that make a level; as the plateau detector has it

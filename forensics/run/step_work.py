@@ -1,4 +1,7 @@
-"""How much work a step is, where a batch that grows or gradients that are added up over more micro-batches make it more."""
+"""How much work a step is, where a batch that grows or gradients that are added up over more micro-batches make it more.
+
+A log that names neither tells it by its epochs: over the same data, an epoch of half as many steps has steps of twice the samples.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,10 @@ from parsers.tables import Run
 
 CHANGES = 1.25  # bound: a batch or an accumulation changes by a factor of two, seldom less; counters of padded batches wobble by less
 COUNTERS = ("samples.seen", "tokens.seen")
+MOST_LENGTHS, LEAST_ALIKE = (
+    4,
+    2,
+)  # bound: of epochs; more lengths, or one that stands alone, come of rows that do not stand where an epoch begins
 
 
 def of_steps(run: Run, step: Ints) -> Floats | None:
@@ -16,6 +23,7 @@ def of_steps(run: Run, step: Ints) -> Floats | None:
     sizes = [at for name in ("batch.size", "batch.accumulation") if (at := _held(run, name, step)) is not None]
     told = [np.prod(sizes, axis=0)] if sizes else []
     told += [grown for name in COUNTERS if (grown := _grown(run, name, step)) is not None]
+    told += [grown] if (grown := _by_epochs(run, step)) is not None else []
     return next((w for w in told if (w > 0).all() and w.max() >= CHANGES * w.min()), None)
 
 
@@ -36,3 +44,20 @@ def _grown(run: Run, name: str, step: Ints) -> Floats | None:
     count = np.interp(step, s.step[s.usable], s.value[s.usable])
     grown = np.diff(count) / np.maximum(np.diff(step), 1)
     return np.concatenate([grown[:1], grown])
+
+
+def _by_epochs(run: Run, step: Ints) -> Floats | None:
+    """One over the steps of the epoch that each of these steps is in, where these are a few lengths, each of several epochs in a row."""
+    s = series(run, "epoch")
+    if s is None or not s.usable.any() or (np.diff(s.step) < 0).any():
+        return None
+    epoch, begins = np.unique(np.floor(s.value[s.usable]), return_index=True)
+    if len(epoch) < 2 * LEAST_ALIKE or (np.diff(epoch) != 1).any():
+        return None
+    rows = s.step[s.usable]
+    for edge in (rows[begins], rows[np.r_[begins[1:] - 1, -1]]):  # rows stand where an epoch begins, or where it ends
+        length = np.diff(edge)[:-1]  # the last epoch may have been left
+        alike = np.diff(np.r_[0, np.flatnonzero(np.diff(length)) + 1, len(length)])
+        if len(alike) <= MOST_LENGTHS and alike.min() >= LEAST_ALIKE:
+            return np.asarray(1 / length[np.clip(np.searchsorted(edge, step) - 1, 0, len(length) - 1)])
+    return None

@@ -32,6 +32,7 @@ LEAST = 10  # bound: values whose median five odd ones do not move
 GROWS = 0.1  # of the first return; bound: less than a policy gains that learns at all
 HARDLY = 1e-6  # nats an update; unit: a hundredth of STILL: a thousand updates come to a thousandth of a nat
 BEYOND = 10.0  # unit: an order of magnitude; rewards of one sign make no discounted return larger than the sum that is logged
+RUNAWAY = 1e4  # unit: four decades; a discount of 0.999 makes a return at most a thousand times the reward of a step
 # measured: no healthy run of ten with returns and estimates beside them has an estimate beyond the largest return; bound: half of the mean pace
 FURTHER, FIFTHS, STEADILY = 1.5, 5, 0.5
 STEADY, A_LITTLE = 1e-3, 0.01  # of a level: as three digits, and as two digits print it
@@ -108,7 +109,8 @@ def rewards_scaled_up(s: Symptoms) -> Sign:
 
 def values_beyond_returns(s: Symptoms) -> Sign:
     """The mean of the value estimates begins within the returns that were logged and ends ten times beyond the median of those of the last fifth of the
-    run, or half as far again beyond the largest of them, and grows from fifth to fifth as fast as ever while returns do not: it feeds on itself."""
+    run, or half as far again beyond the largest of them, and grows from fifth to fifth as fast as ever while returns do not; or it ends ten thousand times beyond
+    the largest return and its own beginning: it feeds on itself."""
     reward, found = _values(s, "rl.reward"), worded(s.run, VALUES)
     if not len(reward) or not found:
         return cannot_tell("the return of episodes or the mean of the value estimates was not logged.")
@@ -121,8 +123,9 @@ def values_beyond_returns(s: Symptoms) -> Sign:
     pace, paid = np.diff([median(part) for part in np.array_split(x, FIFTHS)]), np.array_split(reward, FIFTHS)
     on_and_on = pace.min() > STEADILY * pace.mean() > 0 and median(paid[-1]) <= median(paid[0])
     limit = FURTHER * float(late.max()) if on_and_on else BEYOND * median(late)
-    beyond = np.flatnonzero(x > limit)
-    if first > largest or last < limit or not len(beyond):
+    runaway = last >= RUNAWAY * max(first, largest) > 0  # returns of zero, as of both sides of a game, bound nothing
+    beyond = np.flatnonzero(x > (BEYOND * max(first, largest) if runaway else limit))
+    if not len(beyond) or (not runaway and (first > largest or last < limit)):
         return absent(text)
     do = "Look at what the values are trained on: the discount, the mask at the end of an episode, the estimate that a return is cut off with."
     return seen(text, where=p.place(s.run, int(np.flatnonzero(p.usable)[beyond[0]])), first=int(step[beyond[0]]), do=(do,))

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from parsers.console_format.grammars import NUM, is_measured
 from parsers.console_format.line_prefix import number, whole
 from parsers.console_format.settings_lists import TRAINS
+from parsers.console_format.tune_results import TuneResults
 from parsers.lazy_regex import lazy_re
 from parsers.records import vocabulary
 
@@ -46,6 +47,7 @@ class Found(NamedTuple):
     metrics: list[tuple[str, float]]
     redrawn: bool = False  # a later line with the same step replaces it
     settings: tuple[tuple[str, str], ...] = ()  # the same as settings, where they may be
+    time: float | None = None  # seconds since 1970, where it names one
 
 
 def member(text: str, mode: str = "") -> list[tuple[str, float]]:
@@ -94,8 +96,11 @@ class Tables:
         self.section = ""
         self.rows: list[tuple[str, str]] = []
         self.open = self.closed = False  # below a border; below the lower one of a box
+        self.tune = TuneResults()
 
     def read(self, text: str) -> Found | None:
+        if (result := self.tune.read(text)) is not None:
+            return Found(result.step, list(result.metrics), time=result.time)
         head = text.lstrip()[:1]
         if head and (head in "|-=+" or head > "─") and len(text) < 500:
             return self._cells(text)

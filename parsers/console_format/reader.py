@@ -230,7 +230,7 @@ class Reader:
             self.measured.started = True
             self.measured.now.tabled(found.step, where.line, of_epoch=found.redrawn)
             key = ("table", found.metrics[0][0], found.step) if found.redrawn else None
-            self.measured.put(where, found.step, found.metrics, key)
+            self.measured.put(where._replace(time=found.time or where.time), found.step, found.metrics, key)
         return True
 
     def finish(self) -> None:

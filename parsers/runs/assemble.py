@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from parsers import arrow, frameworks, loss_by_course, names, objectives, value_names
 from parsers.records.vocabulary import EPISODE_STEPS, EPOCH_STEPS
-from parsers.runs import attempts, bars_beside, duplicates, environments, epoch_files, finer_twins, launches, second_counts, states_beside
+from parsers.runs import attempts, bars_beside, duplicates, environments, epoch_files, finer_twins, launches, second_axis, states_beside
 from parsers.tables import SCHEMAS, Gap, Run, Source, empty, run_of
 
 if TYPE_CHECKING:
@@ -61,9 +61,9 @@ def runs(group: Group, overrides: dict[str, str]) -> list[Run]:
     tables["metrics"], meanings = _named(tables["metrics"], framework, overrides, objectives.criteria(tables["config"]))
     formats = {f.source.path: f.source.format for f in files}
     of_epochs = frozenset(f.source.path for f in files if EPOCH_STEPS in f.source.note)
-    tables["metrics"], at_second, by_second = second_counts.placed(tables["metrics"])
+    tables["metrics"], at_second, by_second = second_axis.placed(tables["metrics"])
     tables["metrics"], at_last = epoch_files.placed(tables["metrics"], of_epochs)
-    tables["config"] = second_counts.config_placed(tables["config"], at_second)
+    tables["config"] = second_axis.config_placed(tables["config"], at_second)
     tables["events"] = epoch_files.events_placed(tables["events"], at_second | at_last)
     tables["metrics"], by_state = states_beside.placed(tables["metrics"], [f.source for f in files])
     numbered = [f.source for f in files if f.source.path not in by_state]

@@ -61,6 +61,14 @@ def test_a_perplexity_of_another_set_is_a_dataset(old: Callable[[int], float] | 
     assert not fires or found[0].title.startswith("eval_pretrain_ppl rises from 9.068 at step 50 to 1346 while the other one improves")
 
 
+@pytest.mark.parametrize(("times", "severity"), [(30.0, "warning"), (4.0, "info")])
+def test_a_perplexity_that_ends_at_ten_times_its_best_is_a_warning(times: float, severity: str, tmp_path: Path) -> None:
+    """Of a set that was worse than the others from the start."""
+    more = {"eval_loss": every(50, lambda i: 0.5 - i / 1500), "eval_prose_ppl": every(50, lambda i: 12000 * times ** (i / 600))}
+    found = only(list(dataset_loss.detect(read(write(tmp_path / "r", 600, **more)))))  # type: ignore[arg-type]
+    assert (found.facts.tag, found.severity) == ("eval_prose_ppl", severity)
+
+
 def test_the_same_evaluation_in_two_files_is_no_other_set(tmp_path: Path) -> None:
     """A console that rounds, one step behind: its hits seem to rise where the others have fallen."""
     hits = [0.166, 0.103, 0.109, 0.144, 0.144, 0.128, 0.106, 0.103]

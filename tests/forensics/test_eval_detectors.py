@@ -238,6 +238,19 @@ def test_an_evaluation_past_its_best_is_told(tag: str, value: Callable[[int], fl
     assert [(f.severity, f.title.startswith(told or "")) for f in found] == ([("info", True)] if told else [])
 
 
+@pytest.mark.parametrize(
+    ("train", "hits", "severity"),
+    [(0.3, 0.6, "warning"), (0.3, 0.8, "info"), (3.0, 0.6, "warning")],
+    ids=["and fewer answers right", "and as many answers right", "below a training loss that falls"],
+)
+def test_an_evaluation_that_ends_at_twice_its_best_is_a_warning(train: float, hits: float, severity: str, tmp_path: Path) -> None:
+    """Whatever the training loss does: no overfitting, and nothing that its owner would keep."""
+    more = {"val_loss": lambda i: 0.2 if i < 300 else 0.4, "val_acc": lambda i: 0.8 if i < 300 else hits}
+    rows = write(tmp_path / "r", 600, loss=lambda i: train * (1 + (train > 1) / i), **{k: every(50, f) for k, f in more.items()})  # type: ignore[arg-type]
+    found = list(train_eval_gap.detect(read(rows)))
+    assert [(type(f.facts), f.severity) for f in found] == [(train_eval_gap.PastBest, severity)]
+
+
 def test_of_three_evaluations_a_tenth_is_told(tmp_path: Path) -> None:
     for name, last, fires in (("a", 0.443, True), ("b", 0.33, False)):
         rows = [{"step": i, "loss": 0.5 - i / 10, "val_loss": v} for i, v in enumerate((0.318, 0.32, last))]

@@ -171,3 +171,15 @@ def test_a_logged_speed_that_the_clock_does_not_bear_out_is_a_mean_that_holds_a_
     ]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert [f.severity for f in throughput.detect(forensics.read(str(tmp_path)))] == told
+
+
+@pytest.mark.parametrize(
+    ("lengths", "fires"), [((60, 30), False), ((45, 45), True)], ids=["epochs of half as many steps", "epochs as long as before"]
+)
+def test_steps_of_more_samples_take_longer(lengths: tuple[int, int], fires: bool) -> None:
+    """Gradients are added up over twice as many micro-batches: over the same data an epoch has half as many steps."""
+    each = np.repeat(lengths, (3, 4))
+    epoch = np.repeat(np.arange(7), each)
+    seconds = np.where(epoch < 3, 1.0, 2.2) * np.random.default_rng(2).normal(1, 0.02, len(epoch))
+    run = run_of({"loss.train": noisy(len(epoch), 0.01), "epoch": epoch, "time.step": seconds})
+    assert bool(list(throughput.detect(run))) is fires

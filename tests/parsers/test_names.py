@@ -562,3 +562,14 @@ def test_te_is_of_the_test_set_before_or_behind_the_metric() -> None:
 def test_iterations_a_second_without_a_stroke() -> None:
     assert name("it_s") == name("it/s") == "tput.steps"
     assert name("its") == "other/its"
+
+
+def test_one_letter_is_told_by_what_stands_beside_it() -> None:
+    """v_loss is the loss of the validation beside t_loss, and that of the value beside a policy."""
+    assert [name(tag, "t_loss", "v_loss", "t_acc", "v_acc") for tag in ("t_loss", "v_loss", "t_acc", "v_acc")] == [
+        "loss.train",
+        "loss.eval",
+        "acc.train",
+        "acc.eval",
+    ]
+    assert [name("v_loss", "pg_loss"), name("vloss", "ep_ret"), name("v_loss", "pi_loss")] == ["rl.loss_value"] * 3

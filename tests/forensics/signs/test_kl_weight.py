@@ -27,6 +27,14 @@ def test_a_weight_that_is_raised_lifts_a_loss_by_its_term(lift: float, term: flo
     assert K.kl_weight_lifts_loss(Symptoms(run, tuple(divergence.detect(run)))).state == state
 
 
+@pytest.mark.parametrize("called", ["ce", "recon", "accuracy"])
+def test_a_weight_is_told_by_the_loss_and_its_terms(called: str) -> None:
+    """A cross entropy is the reconstruction of a text."""
+    weight, rest, kl = 0.01 + np.clip((T - 20) / 30, 0, 1), 1 + 2 * FADES, 4 + 0 * T + noisy(100, 0.01)
+    run = run_of({"loss.train": rest + weight * kl, f"other/{called}": rest, "other/kl": kl})
+    assert K.kl_weight_lifts_loss(Symptoms(run, tuple(divergence.detect(run)))).state == ("cannot tell" if called == "accuracy" else "seen")
+
+
 @pytest.mark.parametrize("of_the_term", [False, True], ids=["by its weight", "by itself"])
 def test_a_cycle_of_the_weight_lifts_the_loss_each_time(of_the_term: bool) -> None:
     """KL annealing in cycles: the term is large where its weight is small. A term that grows under its weight is no annealing."""

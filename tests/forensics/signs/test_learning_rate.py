@@ -46,6 +46,8 @@ def turn(step: int) -> Finding[Any]:
         (0.02, GPT | {"pretrained": True}, (CANNOT_TELL,) * 4),
         (0.3, GPT | {"pretrained": True}, (SEEN, CANNOT_TELL, CANNOT_TELL, CANNOT_TELL)),  # more than trains it from the start
         (0.02, GPT | {"lora_r": 8}, (CANNOT_TELL,) * 4),
+        (0.2, GPT | {"lora_r": 8}, (CANNOT_TELL,) * 4),  # adapters take ten times as much
+        (0.3, GPT | {"lora_r": 8}, (SEEN, CANNOT_TELL, CANNOT_TELL, CANNOT_TELL)),
         (0.03, GPT | {"package.peft": "0.17"}, (SEEN, ABSENT, ABSENT, ABSENT)),  # installed, not used
         (0.03, GPT | {"use_lora": False, "lora_r": 8}, (SEEN, ABSENT, ABSENT, ABSENT)),
     ],

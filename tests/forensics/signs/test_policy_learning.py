@@ -55,6 +55,9 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (L.values_beyond_returns, "seen", {"rl.reward": 27 - 0.3 * AT, "other/q_mean": 0.1 + 1.2 * AT}, {}),
     (L.values_beyond_returns, "absent", {"rl.reward": 20 + 0.3 * AT, "other/q_mean": 0.1 + 1.2 * AT}, {}),  # as returns grow
     (L.values_beyond_returns, "absent", {"rl.reward": 27 - 0.3 * AT, "other/q_mean": np.minimum(3 * AT, 46)}, {}),  # it has settled
+    # both sides of a game are paid nothing in sum
+    (L.values_beyond_returns, "seen", {"rl.reward": 0 * ONE, "other/learner_stats/mean_q": np.exp(AT / 2)}, {}),
+    (L.values_beyond_returns, "absent", {"rl.reward": 0 * ONE, "other/learner_stats/mean_q": np.exp(AT / 12)}, {}),
     (L.values_beyond_returns, "cannot tell", {"rl.reward": 4 * ONE, "other/losses/value_std": 300 * ONE}, {}),
     (L.values_drown_policy, "absent", LEARNS | {"rl.loss_value": 20 * ONE}, {}),
     (L.values_drown_policy, "cannot tell", LEARNS, {}),
