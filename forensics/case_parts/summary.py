@@ -15,7 +15,7 @@ from forensics.case import Finding
 from forensics.checkpoints import run_saves, saves_section
 from forensics.detectors import loss_spike
 from forensics.published import recipes
-from forensics.run import endings, facts, goodput, how_it_ended, identity, metric_aliases, plan
+from forensics.run import endings, facts, goodput, how_it_ended, identity, metric_aliases
 from forensics.run.series import names, series
 from parsers import arrow, secrets
 from parsers.tables import DATED, Run
@@ -27,7 +27,7 @@ MOST_OTHERS = 5000  # metrics without a meaning that the case lists; the tables 
 
 
 def run(r: Run, findings: Sequence[Finding] = ()) -> dict[str, Any]:
-    (steps, unit), planned = facts.labels(r), plan.labelled(r)
+    (steps, unit), planned = facts.labels(r), facts.planned(r)
     shown = secrets.names([r.path, *(s["path"] for s in r.siblings)])
     return {
         "id": r.id,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from forensics.batches import sample_order
-from forensics.run import evaluation_power, plan, reach, schedule_name, settings
+from forensics.run import evaluation_power, how_it_ended, plan, reach, schedule_name, settings
 from forensics.run.inputs import leading_term
 from forensics.run.metric_columns import arrays
 from forensics.run.once import once
@@ -41,6 +41,16 @@ def labels(run: Run) -> tuple[list[int | None], str]:
     return _span(run), plan.unit(run)
 
 
+def planned(run: Run) -> plan.Plan | None:
+    """How far it was to go, in the labels that the log prints; where nothing tells, as far as it came before it finished by its own word or looks
+    finished, unless it stopped itself early."""
+    (first, last), unit = labels(run)
+    told, ended = plan.labelled(run), how_it_ended.ending(run)
+    if told is not None or last is None or ended.kind != "finished" or ended.how not in ("said", "guess"):
+        return told
+    return plan.Plan(last + (unit == "epoch" and first == 0), unit, f"where it finished: {ended.says}", ended.where)
+
+
 def facts(run: Run) -> list[Fact]:
     """``{"what", "value", "where"}`` each, with ``step`` where the value belongs to one and ``says`` where it was worked out."""
     (first, last), unit = labels(run)
@@ -48,9 +58,9 @@ def facts(run: Run) -> list[Fact]:
     for what, step, end in (("first", first, 0), ("last", last, -1)):
         if step is not None:
             found.append({"what": f"{what} {unit}", "value": step, "where": _place(run, end)})
-    if (planned := plan.labelled(run)) is not None:
-        rivals = {"against": list(planned.against)} if planned.against else {}
-        found.append({"what": f"planned {planned.unit}s", "value": planned.value, "where": planned.where, "says": planned.says} | rivals)
+    if (told := planned(run)) is not None:
+        rivals = {"against": list(told.against)} if told.against else {}
+        found.append({"what": f"planned {told.unit}s", "value": told.value, "where": told.where, "says": told.says} | rivals)
     found += [_last_value(run, s) for s in _shown(run)]
     rate, named = series(run, "lr"), schedule_name.named(run)
     if rate is not None and named is not None:

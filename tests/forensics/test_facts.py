@@ -235,3 +235,18 @@ def test_a_bar_without_a_name_that_stands_where_the_epochs_do_tells_the_plan_unl
 def test_a_tracker_that_was_given_a_nan_of_some_metric(line: str, severity: str, tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("".join(f"step {i} loss {3 / i:.4f}\n" for i in range(1, 40)) + line + "\n")
     assert [f.severity for f in nonfinite.detect(read(tmp_path))] == [severity]
+
+
+@pytest.mark.parametrize(
+    ("last", "told"),
+    [("Training complete!", 23), ("Early stopping: no improvement", None), ("saving the figures", None)],
+    ids=["finished by its own word", "stopped itself early", "says nothing of its end"],
+)
+def test_a_run_that_finished_was_to_go_as_far(last: str, told: int | None, tmp_path: Path) -> None:
+    """Epochs from 0 to 22 are 23; no rule judges the run by it."""
+    lines = [f"epoch {i} train loss {loss(10 * i):.4f} val loss {loss(10 * i) + 0.1:.4f}" for i in range(23)]
+    (tmp_path / "train.log").write_text("\n".join([*lines, last, ""]))
+    r = read(tmp_path)
+    found = facts.planned(r)
+    assert (None if found is None else found.value) == told
+    assert plan.planned_steps(r) is None
