@@ -13,7 +13,8 @@ How it decides
     noise is that of the evaluations after the lowest, where they are enough: the steep way down says nothing about it. Where as many
     held-out answers are right in the end as when the loss was lowest, and it is not half as high again, it is for information: only
     the certainty of wrong answers grew. So it is where it ends no higher than the training loss, and whatever the training loss does, where an evaluation ends 2 % worse than its best
-    and the noise does not explain it (10 % with fewer than five): the best one tells which checkpoint to keep. Where none of held-out data was
+    and the noise does not explain it (10 % with fewer than five): the best one tells which checkpoint to keep; and a warning, where five and more end half as high
+    again, three times their noise, with fewer answers right. Where none of held-out data was
     logged this is said of a score that was taken half as often as the loss, or less. For information, too, where training ends with a quarter of all answers more right.
 
 Cannot tell
@@ -174,7 +175,7 @@ def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
     at_end = level_at(train, int(step[-1]))
     if at_best is None or at_end is None or at_end >= at_best or falls_without_end(train.value[train.usable]):
         return None
-    if held.name == "loss.eval" and train.name == "loss.train" and final <= at_end:
+    if held.name == "loss.eval" and train.name == "loss.train" and final <= median(train.value[train.usable][-BACK:]):
         return None  # what was learnt by heart is known better than what was never seen
     title = (
         f"{_at_best(held)} at step {step[best]} ({held.logged(x[best]):.4g}) and ends at {held.logged(x[-1]):.4g}, "

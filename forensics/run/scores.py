@@ -94,7 +94,7 @@ def scores_hold(run: Run, since: int, share: float) -> bool:
     the certainty of the wrong answers grew, as it does in networks that are well (Guo et al., arXiv 1706.04599, section 3)."""
     hits = series(run, "acc.eval")
     found = [*([hits] if hits is not None else []), *(c.logged for c in scores(run) if c.rises and abs(c.value).max() <= 1)]
-    enough = [s for s in found if s.usable.sum() >= ENOUGH]
+    enough = [s for s in found if s.usable.sum() >= ENOUGH and _level(s, since) > 0]  # of none, none can be lost
     return bool(enough) and all(_level(s, int(s.step[-1])) >= share * _level(s, since) for s in enough)
 
 

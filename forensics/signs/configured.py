@@ -8,7 +8,7 @@ import re
 from forensics.checkpoints.first_norm import first_norm
 from forensics.detectors import peak_rate
 from forensics.errors import CannotTell
-from forensics.run import initial_weights, settings
+from forensics.run import initial_weights, settings, weight_norms
 from forensics.run.plan import planned_steps
 from forensics.run.recipe import recipe
 from forensics.run.series import names, series
@@ -123,6 +123,10 @@ def weight_decay_strong(s: Symptoms) -> Sign:
         return seen(f"A weight decay of {decay:g} outweighs the gradient that it is added to{unless}.", where=where)
     if shrinks < SHRINKS or (steps is not None and shrinks * steps < 1):
         return absent(f"{text}{f', {shrinks * steps:.2g} times over in {steps} steps' if steps else ''}.", where=where)
+    if (norm := weight_norms.whole(s.run)) is not None and norm[1][-1] >= norm[1][0]:
+        return absent(
+            f"{text}, but their norm goes from {norm[1][0]:.4g} to {norm[1][-1]:.4g}: the gradient holds against it.", where=where
+        )
     usual_rate = usual(s.run).high
     if usual_rate is None and (by_width := recipe(s.run).usual) is not None:  # what tunes a trained model is no larger than what trains it
         usual_rate = peak_rate.RATIO * by_width

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.detectors import eval_jump, eval_noise
+from forensics.detectors import eval_jump, eval_noise, train_eval_gap
 from forensics.detectors.divergence import falls_without_end
 from forensics.run import evaluations as held
 from forensics.run import settings
@@ -86,7 +86,8 @@ def eval_left_behind(s: Symptoms) -> Sign:
     if last >= APART * end or end <= HALF * first:
         return absent(f"{text}.")
     below = train.step[train.usable & (train.value < APART * end)]
-    return seen(f"{text}: {end / last:.0f} times as much." if last > 0 else f"{text}.", first=int(below[0]), last=int(train.step[-1]))
+    text = f"{text}: {end / last:.0f} times as much." if last > 0 else f"{text}."
+    return seen(text, s.of(train_eval_gap.Facts), first=int(below[0]), last=int(train.step[-1]))
 
 
 def eval_improves_to_end(s: Symptoms) -> Sign:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from forensics.detectors import divergence
 from forensics.run.inputs import LOST, is_policy
 from forensics.run.robust import mean_exceeds, median, robust_sigma
 from forensics.run.series import Floats, Series, series
@@ -52,7 +53,8 @@ def reward_fell(s: Symptoms) -> Sign:
     high = np.flatnonzero(smooth > middle)
     step = int(reward.step[reward.usable][min(int(high[-1]) + 1, len(x) - 1)]) if len(high) else None
     since = f"; from step {step} on it stays below {middle:.3g}" if step is not None else ""
-    return seen(f"{text[:-1]}{since}.", first=step)
+    same = [f for f in s.of(divergence.Facts) if f.facts.final < f.facts.best]  # of the reward, where no loss was logged
+    return seen(f"{text[:-1]}{since}.", same, first=step)
 
 
 def reward_never_rose(s: Symptoms) -> Sign:

@@ -74,5 +74,5 @@ def test_a_constant_answer_is_nothing_learnt_by_heart(recall: Any, overfits: boo
     """However the evaluation loss of it turns up."""
     t = np.arange(N)
     held_out = {"loss.eval": 0.13 + 0.03 * np.abs(t - 1) ** 0.5, "acc.eval": ALL * 0.975, "other/val_recall": recall}
-    case = judge(run_of({"loss.train": 6 * np.exp(-t / 2) + 0.3, **held_out}, interval=43))
+    case = judge(run_of({"loss.train": 6 * np.exp(-t / 2) + 0.05, **held_out}, interval=43))
     assert any(h.id == "overfitting" for h in case.hypotheses) == overfits
