@@ -151,7 +151,7 @@ def _changes(run: Run) -> tuple[list[Changed], list[Changed], int]:
         same = only_split(run, old, new)
         samples = same[0] if same else samples
         for k in sorted(old.keys() & new.keys()):
-            if not _same(old[k], new[k]) and not FREE.search(k) and not _is_place(run, new[k]):
+            if not _same(old[k], new[k]) and not FREE.search(k) and not (_is_place(run, old[k]) or _is_place(run, new[k])):
                 (kept if same and k in same[1] else found)[k] = (k, _short(old[k]), _short(new[k]), source)
     return list(found.values()), [c for k, c in kept.items() if k not in found], samples
 
@@ -166,7 +166,7 @@ def _same(old: str, new: str) -> bool:
 
 
 def _is_place(run: Run, value: str) -> bool:
-    """Is it the step at which a later launch goes on (``from_step: 800``)?"""
+    """Is it the step at which one launch ends and the next goes on (``stop_at: 800``, ``from_step: 800``)?"""
     number = settings.as_number(settings.plain(value))
     return number is not None and any(a["steps"][1] <= number <= b["steps"][0] for a, b in pairwise(run.attempts))
 

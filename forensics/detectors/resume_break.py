@@ -32,7 +32,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.inputs import needed
 from forensics.run.robust import error_of_median, median
-from forensics.run.series import Ints, Series
+from forensics.run.series import Floats, Ints, Series
 from forensics.spikes import excursions, medians
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
@@ -90,7 +90,7 @@ def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) 
     logs = bool((s.value[np.r_[old, new]] > 0).all())
     y = np.log(np.maximum(s.value, np.finfo(float).tiny)) if logs else s.value / max(median(np.abs(s.value[old])), 1e-12)
     twice, i, j = np.intersect1d(s.step[old], s.step[new], return_indices=True)
-    noise = median(excursions.local_noise(y[old]))
+    noise = _noise(y[old])
     kept = old[s.step[old] < begin][-AHEAD:]
     if len(twice) >= LEAST:
         gap = y[new][j][:AHEAD] - y[old][i][:AHEAD]
@@ -117,6 +117,11 @@ def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) 
     sigmas = abs(height) / noise if noise else None
     facts = Facts(begin, float(np.expm1(height)) if logs else height, sigmas, length, height > 0, compared, attempt)
     yield _finding(run, s, (old[-1], new[0]), facts)
+
+
+def _noise(old: Floats) -> float:
+    """Of one value, through the attempt or next to the restart: a loss that comes to rest scatters more, as a share of it."""
+    return max(median(excursions.local_noise(values)) for values in (old, old[-2 * AHEAD :]))
 
 
 def _of_few(run: Run, s: Series, kept: np.ndarray, new: np.ndarray, attempt: int) -> Iterator[Finding[Facts]]:
@@ -155,7 +160,7 @@ def smallest_effect(run: Run) -> str:
 
 def _needed(old: np.ndarray, few: int) -> float:
     """The least rise of the log that is found: it has to make up for what the loss was falling, and for the error of both levels."""
-    noise, last = median(excursions.local_noise(old)), old[-AHEAD:]
+    noise, last = _noise(old), old[-AHEAD:]
     falls = max(-float(np.polyfit(np.arange(len(last)), last, 1)[0]), 0.0) * (len(last) + few) / 2
     error = float(np.hypot(error_of_median(noise, few), 2 * error_of_median(noise, len(last))))  # of the level, and of its trend
     return max(ERRORS * error_of_median(noise, few), SHARE) + MARGIN * error + falls

@@ -14,7 +14,7 @@ How it decides
     held-out answers are right in the end as when the loss was lowest, and it is not half as high again, it is for information: only
     the certainty of wrong answers grew. So it is where it ends no higher than the training loss, and whatever the training loss does, where an evaluation ends 2 % worse than its best
     and the noise does not explain it (10 % with fewer than five): the best one tells which checkpoint to keep; and a warning, where five and more end half as high
-    again, three times their noise, with fewer answers right. Where none of held-out data was
+    again, three times their noise, with fewer answers right, and the training loss does not. Where none of held-out data was
     logged this is said of a score that was taken half as often as the loss, or less. For information, too, where training ends with a quarter of all answers more right.
 
 Cannot tell
@@ -59,11 +59,8 @@ BACK = 3  # bound: three values make the last level, and the lowest is not among
 NOISY = 5  # statistical: second differences; the median of five is off by a factor of two once in ten times
 TENTHS = 10  # unit: tenths of a run
 FEW = 16  # statistical: among fewer evaluations a step and a trend move the median change, so that the largest one stands for noise
-PAST, PAST_OF_FEW, TWICE = (
-    0.02,
-    0.1,
-    2.0,
-)  # units of what is told for information: the third digit of a loss; bound: noise does it once in twenty
+# units of what is told for information: the third digit of a loss; bound: noise does it once in twenty
+PAST, PAST_OF_FEW, TWICE = 0.02, 0.1, 2.0
 LATE = 0.8  # told with the finding, decides none
 
 
@@ -145,15 +142,19 @@ def _past_best(run: Run, held: Series) -> Finding[PastBest] | None:
     if not beyond or rise < max(POINT if held.rises else 0, (PAST_OF_FEW if few else PAST) * lowest):
         return None
     facts = PastBest(int(step[best]), held.logged(x[best]), held.logged(x[-1]))
-    grave = (
-        held.name == "loss.eval"
-        and not few
-        and rise >= max(AGAIN * lowest, NOISES * _noise(x, best))
-        and not scores_hold(run, facts.best_step, 1 - PAST)
-    )
+    lost = held.name == "loss.eval" and not few and rise >= max(AGAIN * lowest, NOISES * _noise(x, best))
+    grave = lost and not scores_hold(run, facts.best_step, 1 - PAST) and not _training_turned(run, facts.best_step)
     logged, title = _as_logged(held), f"{_at_best(held)} at step {facts.best_step} ({facts.best:.4g}) and ends at {facts.final:.4g}"
     shown = evidence.window(logged, int(step[0]), int(step[-1]), title=held.tag, margin=0, where=held.place(run, keep[best]))
     return evidence.on_rows(logged, (keep[best], keep[-1]), facts, title, "warning" if grave else "info", shown)
+
+
+def _training_turned(run: Run, since: int) -> bool:
+    """Whether the training loss ends half as high again, too, or falls without end: the turn of that is told, and this comes of it."""
+    train = series(run, "loss.train")
+    if train is None or (before := level_at(train, since)) is None or (after := level_at(train, int(train.step[-1]))) is None:
+        return False
+    return after >= (1 + AGAIN) * before or falls_without_end(train.value[train.usable])
 
 
 def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:

@@ -5,7 +5,8 @@ What it sees
 
 How it decides
     Three or more exact zeros in a row, or every value zero; or every value of the reconstruction term beside a KL term. A loss that came down smoothly to zero (a task that is
-    solved) is left alone: the value before the zeros must be above a thousandth of the first.
+    solved) is left alone: the value before the zeros must be above a thousandth of the first. Where the evaluation goes on getting better meanwhile, it is for
+    information: something was trained.
 
 Cannot tell
     Without a training loss; where rewards were logged: a policy's loss is zero where its answers are all worth the same.
@@ -25,6 +26,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
+from forensics.run.evaluations import improves_after
 from forensics.run.inputs import is_policy, needed
 from forensics.run.loss_terms import RECONSTRUCTION, kl_term
 from forensics.run.metrics_in_words import worded
@@ -73,4 +75,6 @@ def detect(run: Run) -> Iterator[Finding]:
     facts = Facts(step, count, first == 0, bool(zero[first:].all()))
     shown = evidence.window(s, step, step, title=s.tag, where=s.place(run, first))
     steps = (step, int(s.step[np.flatnonzero(zero)[-1]]))
-    yield evidence.found(facts, title, steps, "critical", shown, times=(s.clock(first), None))
+    against = improves_after(run, step)
+    title, severity = (f"{title}, while {against}: the zeros are the log's", "info") if against else (title, "critical")
+    yield evidence.found(facts, title, steps, severity, shown, times=(s.clock(first), None))

@@ -107,8 +107,9 @@ def _labels(run: Run) -> int:
 
 
 def guessing(run: Run, s: Series) -> float | None:
-    """ln of the number of tokens or classes: what guessing costs. None where config names none, or the loss is no cross entropy."""
-    n = outcomes(run)
+    """ln of the number of tokens or classes: what guessing costs. None where config names none, or the loss is no cross entropy of them: a loss of
+    preferences is of two answers."""
+    n = outcomes(run) if series(run, "pref.margin") is None else None
     return math.log(n) if n is not None and is_likelihood(s.tag) else None
 
 

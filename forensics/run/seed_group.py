@@ -12,7 +12,7 @@ from parsers.tables import Run
 
 # what may differ between runs that are "the same but for the seed": names, places, moments, processes
 FREE = lazy_re(
-    r"(?i)(^|[./_-])(seed|(run_?)?name|id|path|dir|folder|output|log(ging)?_?dir|file|time(stamp)?|date|host(name)?|user|pid|port|device|run|exp(eriment)?"
+    r"(?i)(^|[./_-])(seed|(run_?)?name|launch|attempt|id|path|dir|folder|output|log(ging)?_?dir|file|time(stamp)?|date|host(name)?|user|pid|port|device|run|exp(eriment)?"
     r"|version|uuid|git.*|start(ed)?(_?at)?|cuda.*|local_rank|rank|total_flos|best_.*|shards|num_train_epochs|num_input_tokens_seen|global_step|epoch|stateful_callbacks"
     r"|load_(?:dir|from|path|checkpoint|ckpt)|resume(?:_from)?|restore(?:_from)?|init_from|ckpt|checkpoint)($|[./_-])|(^|[./_-])load$"  # where a launch goes on from
     # of text that is written: transformers' Trainer turns it off in the config that it was given; of the class that saved the weights, which fine-tuning changes

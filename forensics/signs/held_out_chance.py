@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from forensics.detectors import train_eval_gap as gap
@@ -14,6 +16,7 @@ from forensics.run.usable_values import beginning
 from forensics.signs.sign import ABSENT, SEEN, Sign, Symptoms, absent, cannot_tell, seen
 from forensics.spikes.medians import rolling_median
 from parsers.lazy_regex import lazy_re
+from parsers.loss_names import is_likelihood
 from parsers.name_rules import words
 from parsers.tables import Run
 
@@ -28,6 +31,7 @@ LEARNED = 0.03  # share of the first value; less is still for the plateau detect
 # bound: what is left of the first training loss where it was memorized; beside eight evaluations; where these get worse
 BY_ROTE, FELL, A_LITTLE = 0.8, 0.9, 0.95
 CHANCE = 0.05  # relative; as near as the plateau detector calls a loss "at chance"
+EXACT = 0.01  # relative; a loss that stands at ln n for another reason lies there once in fifty
 GUESSED = 1.2  # times 1/C: an accuracy on a few hundred samples scatters by less
 EASY = 0.1  # unit: a tenth of what training began with
 SIXTH = 6  # bound: the first and the last sixth leave two thirds of a short log between them
@@ -98,7 +102,7 @@ def _knew(curve: Series, train: Series, begin: float) -> bool:
 
 def eval_at_chance_throughout(s: Symptoms) -> Sign:
     """Every evaluation is as bad as guessing: a loss at or above ln(classes or tokens), an accuracy of 1 / classes, an AUC of 0.5, an R2 of 0."""
-    told = [t for t in (_loss(s.run), _accuracy(s.run), *map(_score, scores(s.run))) if t is not None]
+    told = [t for t in (_loss(s.run), _accuracy(s.run), _implied(s.run), *map(_score, scores(s.run))) if t is not None]
     for state in (ABSENT, SEEN):  # one score that learnt is enough: a loss may be bad for being too sure
         if found := [t for t in told if t.state == state]:
             return found[0]
@@ -140,6 +144,19 @@ def _accuracy(run: Run) -> Sign | None:
     last, most = median(share[-LEAST:]), 2 * GUESSED - 1 if len(share) >= STEADY else GUESSED  # the best of many scatters twice as far
     text = f"The highest of {len(share)} evaluation accuracies is {share.max():.3g}, the last are {last:.3g}; guessing among {n:.0f} gives {1 / n:.3g}."
     return seen(text) if last <= GUESSED / n and share.max() <= most / n else absent(text)
+
+
+def _implied(run: Run) -> Sign | None:
+    """A loss of ln n at its best, and 1/n of the answers right at any time, for one whole n: two coincidences that guessing makes, whatever config names."""
+    s, x, share = series(run, "loss.eval"), held.evaluations(run)[1], held.shares(held.evaluations(run, "acc.eval")[1])
+    if s is None or held.outcomes(run) is not None or min(len(x), len(share)) < STEADY or x.min() <= 0 or not is_likelihood(s.tag):
+        return None
+    best = float(x.min())
+    n = round(math.exp(min(best, 50.0)))
+    if n < 2 or abs(best / math.log(n) - 1) > EXACT or max(abs(share * n - 1)) > GUESSED - 1:
+        return None
+    text = f"The lowest of {len(x)} evaluation losses is {best:.4g}, and {share.min():.3g} to {share.max():.3g} of the answers are right"
+    return seen(f"{text}: what guessing among {n} gives.")
 
 
 def _score(s: Score) -> Sign | None:

@@ -1,4 +1,4 @@
-"""Norms of the weights over time: weights that shrink, which the decay does and no gradient, and those that leap, which no update does."""
+"""Norms of the weights over time: weights that shrink, which the decay does and no gradient, those that leap, which no update does, and those that stop."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ SUBJECT = "parameters"  # a part of it
 EFFECTS = {
     "weights_shrink": "param.norm",
     "weights_leap": "param.norm|param.norm_layer",
+    "weights_stop_moving": "param.norm|param.norm_layer",
 }  # symptoms of their own, for which there is no detector
 
 # Of the first norm: weights move away from where they began, further the longer they train (arXiv 1705.08741, section 4), which lengthens them; a
@@ -28,6 +29,9 @@ FOR_A_QUARTER = 5  # bound: values of the loss in a quarter of the run; a median
 # measured: of 38 runs that log a norm the largest move is at most twice any before it, and 700 times where a bit of a weight was turned; unit: a
 # twentieth of the norm, for one that hardly moves leaps by its noise
 LEAPS, OF_NORM, BEFORE = 10.0, 0.05, 5
+# unit: a quarter of the run, and nine moves of ten before it; bound: ten values, of which five in a row that agree in six digits do not by chance
+STOPPED, MOVING, STILL = 0.25, 0.9, 10
+AT_REST = 1e-4  # unit: of the peak rate; behind a decay to nothing no weight moves
 _MEANT = lazy_re(r"(?i)(^|[./_])(prun\w*|spars\w*|l0|lasso)([./_]|$)")
 
 
@@ -76,6 +80,28 @@ def weights_leap(s: Symptoms) -> Sign:
         told = f"{text}; never before did it go further than {farthest[leaps[0] - 1]:.2g} from one value to the next, and no gradient drove it."
         return seen(told, where=n.place(s.run, int(rows[leaps[0] + 1])), first=after)
     return absent(f"{logged[0].tag} does not leap, or the gradient, the rate or a restart leaps with it.", where=logged[0].place(s.run, 0))
+
+
+def weights_stop_moving(s: Symptoms) -> Sign:
+    """A norm of weights that had moved from value to value is the same to its last digit for the last quarter of the run, while the loss or another norm
+    moves and the rate has not come to rest: something took these weights out of the training."""
+    logged = {n.tag: n for n in (*weight_norms.norms(s.run), *weight_norms.of_parts(s.run)) if np.isfinite(n.value).all()}
+    if not logged:
+        return cannot_tell("no norm of weights was logged finely enough.")
+    if weight_norms.frozen_on_purpose(s.run):
+        return does_not_arise("config freezes parts of the model.")
+    (at, loss), (when, rate) = usable(s.run, "loss.train"), usable(s.run, "lr")
+    for n in logged.values():
+        moves = np.flatnonzero(np.diff(n.value))
+        still = len(n) - 1 - int(moves[-1]) if len(moves) else 0
+        since = int(n.step[-still]) if still else 0
+        if still < max(STILL, STOPPED * len(n)) or len(n) - still < BEFORE or len(moves) < MOVING * (len(n) - still):
+            continue
+        learns = len(np.unique(loss[at > since])) > 1 or any(len(np.unique(o.value[o.step > since])) > 1 for o in logged.values())
+        if learns and (not len(rate) or (rate[when >= since] > AT_REST * rate.max()).all()):
+            text = f"{n.tag} moves until step {since}, and is {n.value[-1]:.6g} in all {still} values from there on"
+            return seen(f"{text}, while the training goes on.", where=n.place(s.run, len(n) - still), first=since, last=int(n.step[-1]))
+    return absent(f"Of {len(logged)} norms of weights none stops moving.")
 
 
 def _driven(s: Symptoms, before: int, after: int, times: float) -> bool:

@@ -17,11 +17,13 @@ _SECOND = {"exp_avg_sq", "exp_avg_sqs", "max_exp_avg_sq", "exp_avg_sq_row", "exp
 _MASTER = lazy_re(r"(^|\.)(single_partition_of_fp32_groups|fp32_flat_groups|fp32_from_fp16_params|fp32_from_float16_params|master_weights?|master_params?|fp32_param|"
                      r"shard_fp32_from_float16_groups|param_fp32)(\.|$)")  # fmt: skip
 _EMA = lazy_re(r"(?i)(^|[._])(ema|model_ema|ema_model|ema_state_dict|shadow_params|averaged_model|state_dict_ema)([._]|$)")
-_APART = lazy_re(r"(?i)(^|\.)(optimi[sz]er\w*|optim\w*|opt_state|_optimizers|lr_schedulers?|schedulers?|opt_param_scheduler|scaler|rng\w*|random\w*|callbacks|loops|"
+_APART = lazy_re(r"(?i)(^|\.)(optimi[sz]er\w*|optim\w*|opt|opt_state|tx_state|_optimizers|lr_schedulers?|schedulers?|opt_param_scheduler|scaler|rng\w*|random\w*|callbacks|loops|"
                     r"sampler\w*|cuda_rng\w*|python|numpy|metrics|dataloader\w*|amp|grad_scaler|hyper_parameters|args|datamodule)(\.|$)")  # fmt: skip
 _BUFFER = lazy_re(r"(^|[._])(running_mean|running_var|num_batches_tracked|inv_freq|masked_bias|position_ids|token_type_ids|relative_position_index|"
                      r"original_inv_freq|cos_cached|sin_cached|attn_mask|causal_mask|tril|mask)$")  # fmt: skip
-_BY_PLACE = lazy_re(r"(?P<state>(?:[^:]{1,200}:)?(?:\w{1,40}\.){0,3}opt_state(?:\.\d{1,4}){1,8})\.(?P<place>[12])\.(?P<of>\D.*)")
+_BY_PLACE = lazy_re(
+    r"(?P<state>(?:[^:]{1,200}:)?(?:\w{1,40}\.){0,3}(?:opt(?:im(?:izer)?)?(?:_state)?|tx_state)(?:\.\d{1,4}){1,8})\.(?P<place>[12])\.(?P<of>\D.*)"
+)
 _FLOATS = ("float", "bfloat", "complex", "F4", "F6")
 
 

@@ -23,6 +23,9 @@ _SAMPLE = lazy_re(
 )
 _SAMPLE_LIST = lazy_re(r"samples?|examples?|ids?|idxs?|idx|index|indices|indexes|uids?|keys?|__key__")  # if the cells look like it
 _IDENTIFIER = lazy_re(r".*_(?:ids?|uuid|uid|hash)|ids?|uuid|uid|pid|hostname|node_ip")
+_ROW_NAMES = lazy_re(
+    r"(?:.*_)?(?:image|img|picture|file|path|scene|video|clip|audio|utterance|subject|patient|case|slide|sample)(?:_?(?:name|path|file))?|filename|name"
+)
 _WIDEST = 512  # without a step, a wider table is a data set, not a log
 
 
@@ -66,6 +69,7 @@ class _Look:
         self.grows = self.whole and sum(a > b for a, b in pairwise(numbers)) * 4 <= len(steps)
         self.counts = self.whole and all(b - a == 1 for a, b in pairwise(numbers))
         self.constant = len(set(cells)) == 1 < len(cells)
+        self.distinct = 3 < self.texts == len(cells) == len(set(cells))
         self.lists = any(len(split_ids(s)) > 1 for s in strings[:20])
         sizes = sorted(abs(n) for n in numbers if n == n)
         self.time_scale = time_unit(sizes[len(sizes) // 2] if sizes else None)
@@ -181,6 +185,9 @@ def _with_rest(roles: Roles, table: _Columns) -> Roles:
         refusal = "a table without numbers"
     elif not roles.stepped and roles.tag is None:
         no_axis = roles.step is None and roles.time is None
-        if set(keys) & _DATA or (no_axis and (len(text) > len(metrics) or len(metrics) > _WIDEST)):
+        named = any(
+            looks[i].distinct and _ROW_NAMES.fullmatch(keys[i]) for i in text
+        )  # each row is of a sample: an evaluation of them one by one
+        if set(keys) & _DATA or (no_axis and (named or len(text) > len(metrics) or len(metrics) > _WIDEST)):
             refusal = "a table without steps that looks like data or results, not like a log of training"
     return replace(roles, metrics=tuple(metrics), text=tuple(text), refusal=refusal)

@@ -120,7 +120,10 @@ def _environments(a: Unit, b: Unit) -> bool:
 
 
 def _told_twice(a: Unit, b: Unit) -> bool:
-    """Is it proven that both tell of one life, by equal values or by the folder that a tracker gave it: whatever else lies beside one of them?"""
+    """Is it proven that both tell of one life, by equal values, by names that differ in the number of the process alone or by the folder that a tracker gave it:
+    whatever else lies beside one of them?"""
+    if a.home == b.home and rank_names.of_one_job(a.files[0].source.path, b.files[0].source.path):
+        return True
     if a.home == b.home and {a.format, b.format} & TRACKERS & ONE_RUN:  # `files/output.log` beside the .wandb file
         return True
     below = a.format != b.format and (inside(a.home, b.home) or inside(b.home, a.home))

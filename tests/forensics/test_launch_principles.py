@@ -191,7 +191,15 @@ def test_settings_are_compared_by_value_and_only_between_two_launches(tmp_path: 
 def test_the_step_where_a_launch_goes_on_is_no_setting_that_changed(tmp_path: Path, batch: int, keys: list[str] | None) -> None:
     rows: list[dict[str, object]] = []
     for begin, size in ((0, 128), (50, batch)):
-        config = {"model": "vae", "batch": size, "lr": 1e-3, "seed": 3, "latent": 8}
+        config = {
+            "model": "vae",
+            "batch": size,
+            "lr": 1e-3,
+            "seed": 3,
+            "latent": 8,
+            "stop_at": 0 if begin else 50,
+            "launch": 1 + (begin > 0),
+        }
         rows.append({"event": "start", "time": 1.7e9 + begin + 100 * (begin > 0), "from_step": begin, "config": config})
         rows += [{"step": i, "loss": v, "time": 1.7e9 + i + 100 * (begin > 0)} for i, v in enumerate(curve(100)) if 0 <= i - begin < 50]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))

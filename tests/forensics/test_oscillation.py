@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -70,6 +72,12 @@ def test_a_loss_that_fell_to_the_last_printed_digit_is_not_exactly_zero() -> Non
         list(zero_loss.detect(run_of({"loss.train": falls})))
     (f,) = zero_loss.detect(run_of({"loss.train": np.where(np.arange(300) < 150, np.round(noisy(300, 0.1), 3), 0.0)}))
     assert f.facts.step == 150
+
+
+@pytest.mark.parametrize(("held", "severity"), [(np.exp(-np.arange(100) / 30), "info"), (np.full(100, 0.7), "critical")])
+def test_zeros_beside_an_evaluation_that_gets_better_are_the_logs(held: Any, severity: str) -> None:
+    run = run_of({"loss.train": np.where(np.arange(100) < 2, 0.51234, 0.0), "loss.eval": held})
+    assert [f.severity for f in zero_loss.detect(run)] == [severity]
 
 
 @pytest.mark.parametrize(("x", "unit"), [([2.3456, 0.0002, np.nan], 1e-4), ([3.0, 20.0], 1.0), ([1 / 3, 2.0], 0.0)])

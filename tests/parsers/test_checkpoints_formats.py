@@ -301,11 +301,12 @@ def test_a_file_that_shrinks_meanwhile(tmp_path: Path) -> None:
         next(blocks)
 
 
-def test_moments_by_their_place_in_a_pickled_state_of_optax(tmp_path: Path) -> None:
+@pytest.mark.parametrize("called", ["opt_state", "opt", "tx_state"])
+def test_moments_by_their_place_in_a_pickled_state_of_optax(called: str, tmp_path: Path) -> None:
     """A named tuple is a tuple to a reader that imports nothing: count, first and second moments."""
     made = {"w": np.ones((3, 2), np.float32), "b": np.zeros(2, np.float32)}
     adam = (np.int32(7), made, {k: v + 1 for k, v in made.items()})
-    (tmp_path / "last.pkl").write_bytes(pickle.dumps({"params": made, "opt_state": ((adam, ()), ((made, made),))}))
+    (tmp_path / "last.pkl").write_bytes(pickle.dumps({"params": made, called: ((adam, ()), ((made, made),))}))
     roles = {t.name: t.role for t in checkpoints.read(tmp_path / "last.pkl").tensors}
-    assert roles["params.w"] == "weight" and roles["opt_state.0.0.1.w"] == "exp_avg" and roles["opt_state.0.0.2.b"] == "exp_avg_sq"
-    assert roles["opt_state.1.0.0.w"] == roles["opt_state.1.0.1.w"] == "other"
+    assert roles["params.w"] == "weight" and roles[f"{called}.0.0.1.w"] == "exp_avg" and roles[f"{called}.0.0.2.b"] == "exp_avg_sq"
+    assert roles[f"{called}.1.0.0.w"] == roles[f"{called}.1.0.1.w"] == "other"

@@ -244,6 +244,13 @@ def test_quoted_cells_over_several_lines(tmp_path: Path) -> None:
     assert got.rows == [(1, "loss", 0.5), (2, "loss", 0.25)] and [r["at"] for r in got.tables["metrics"]] == [2, 4]
 
 
+@pytest.mark.parametrize(("name", "logged"), [("Image Name", False), ("phase", True)])
+def test_a_row_an_image_is_no_log(name: str, logged: bool, tmp_path: Path) -> None:
+    """What a test made of each sample, in the order of the files."""
+    got = read(tmp_path, f"{name},PSNR (dB),MAE\n" + "".join(f"{i:05d}.png,{29 + i % 5},{0.8 + i / 100}\n" for i in range(12)))
+    assert bool(got.rows) is logged and len(got.notes) >= 1
+
+
 def test_a_data_set_is_not_a_log(tmp_path: Path) -> None:
     for text in ("text,label\nhello,1\nworld,0\n", "id,prediction\n1,0.5\n2,0.25\n", "a,b\nx,y\n"):
         got = read(tmp_path, text)

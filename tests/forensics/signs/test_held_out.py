@@ -102,6 +102,10 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (C.eval_at_chance_throughout, "absent", {"acc.eval": np.linspace(0.1, 0.135, 60)}, CLASSES),
     (C.eval_at_chance_throughout, "absent", both(FALLS, FALLS), CLASSES),
     (C.eval_at_chance_throughout, "cannot tell", both(FALLS, FLAT), {}),
+    # ln 2 at best and half of the answers right: two classes, whatever config names
+    (C.eval_at_chance_throughout, "seen", {"loss.eval": 0.693 + 0.3 * np.exp(-T / 9), "acc.eval": 0.5 + 0.01 * np.sin(T)}, {}),
+    (C.eval_at_chance_throughout, "cannot tell", {"loss.eval": 0.693 + 0.3 * np.exp(-T / 9), "acc.eval": 0.6 + 0.01 * np.sin(T)}, {}),
+    (C.eval_at_chance_throughout, "cannot tell", {"loss.eval": 0.62 + 0.3 * np.exp(-T / 9), "acc.eval": 0.5 + 0.01 * np.sin(T)}, {}),
     (H.eval_jumped, "seen", both(FALLS, STEPS), {}),
     (H.eval_jumped, "absent", both(FALLS, FALLS), {}),
     (H.eval_jumped, "cannot tell", {"loss.train": FALLS}, {}),

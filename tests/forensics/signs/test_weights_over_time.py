@@ -9,7 +9,7 @@ import pytest
 
 from forensics.pipeline import judge
 from forensics.signs.sign import Symptoms
-from forensics.signs.weights_over_time import weights_leap, weights_shrink
+from forensics.signs.weights_over_time import weights_leap, weights_shrink, weights_stop_moving
 from tests.forensics.curves import run_of
 
 N = 60
@@ -86,3 +86,21 @@ def test_a_leap_speaks_for_the_hardware() -> None:
     case = judge(run_of({"loss.train": STANDS, "param.norm": LEAPS, "grad.norm": CALM}))
     assert case.verdict == "unhealthy" and any(f.kind == "weights_leap" and f.first_step == 40 for f in case.findings)
     assert any(h.id == "silent_data_corruption" for h in case.hypotheses)
+
+
+STOPS = np.where(T < 30, 5 + 0.1 * T, 5 + 0.1 * 30) + 0.0123456
+
+
+@pytest.mark.parametrize(
+    ("metrics", "config", "state"),
+    [
+        ({"param.norm_layer": STOPS, "loss.train": STANDS}, {}, "seen"),
+        ({"param.norm_layer": STOPS + 1e-5 * T, "loss.train": STANDS}, {}, "absent"),  # slower, and not still
+        ({"param.norm_layer": STOPS, "loss.train": STANDS, "lr": np.where(T < 30, 1e-3, 0.0)}, {}, "absent"),  # the rate has come to rest
+        ({"param.norm_layer": STOPS, "loss.train": np.where(T < 30, STANDS, 0.25)}, {}, "absent"),  # nothing goes on
+        ({"param.norm_layer": STOPS, "loss.train": STANDS}, {"freeze_encoder": True}, "cannot tell"),
+        ({"loss.train": STANDS}, {}, "cannot tell"),
+    ],
+)
+def test_a_norm_that_stops_moving(metrics: dict[str, Any], config: dict[str, Any], state: str) -> None:
+    assert weights_stop_moving(Symptoms(run_of(metrics, config=config), ())).state == state
