@@ -121,7 +121,8 @@ def _break(run: Run, s: Series, old: np.ndarray, new: np.ndarray, attempt: int) 
 
 def _noise(old: Floats) -> float:
     """Of one value, through the attempt or next to the restart: a loss that comes to rest scatters more, as a share of it."""
-    return max(median(excursions.local_noise(values)) for values in (old, old[-2 * AHEAD :]))
+    local = excursions.local_noise(old)
+    return max(median(local), median(local[-AHEAD:]))
 
 
 def _of_few(run: Run, s: Series, kept: np.ndarray, new: np.ndarray, attempt: int) -> Iterator[Finding[Facts]]:

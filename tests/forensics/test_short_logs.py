@@ -370,8 +370,8 @@ def test_a_restart_in_a_log_by_epoch(first: float, up: bool) -> None:
 @pytest.mark.parametrize(("after", "up"), [(0.43, False), (0.75, True)])
 def test_noise_next_to_a_restart_is_what_a_break_is_held_against(after: float, up: bool) -> None:
     """As a share, a loss that comes to rest scatters more than it did on its way down."""
-    down, rest = 2 * np.exp(-np.arange(80) / 40), 0.37 * np.exp(0.13 * np.random.default_rng(3).standard_normal(30))
-    run = run_of({"loss.train": np.r_[down, rest, after, after, after, rest[:20]]}, attempts=[0] * 110 + [1] * 23)
+    down, rest = 2 * np.exp(-np.arange(140) / 80), 0.37 * np.exp(0.13 * np.random.default_rng(3).standard_normal(100))
+    run = run_of({"loss.train": np.r_[down, rest, after, after, after, rest[:20]]}, attempts=[0] * 240 + [1] * 23)
     assert [f.facts.up for f in resume_break.detect(run)] == ([True] if up else [])
 
 
