@@ -12,10 +12,8 @@ from parsers.tables import Run
 
 CHANGES = 1.25  # bound: a batch or an accumulation changes by a factor of two, seldom less; counters of padded batches wobble by less
 COUNTERS = ("samples.seen", "tokens.seen")
-MOST_LENGTHS, LEAST_ALIKE = (
-    4,
-    2,
-)  # bound: of epochs; more lengths, or one that stands alone, come of rows that do not stand where an epoch begins
+# bound: of epochs; more lengths, or one that stands alone, come of rows that do not stand where an epoch begins
+MOST_LENGTHS, LEAST_ALIKE = 4, 2
 
 
 def of_steps(run: Run, step: Ints) -> Floats | None:
@@ -58,6 +56,6 @@ def _by_epochs(run: Run, step: Ints) -> Floats | None:
     for edge in (rows[begins], rows[np.r_[begins[1:] - 1, -1]]):  # rows stand where an epoch begins, or where it ends
         length = np.diff(edge)[:-1]  # the last epoch may have been left
         alike = np.diff(np.r_[0, np.flatnonzero(np.diff(length)) + 1, len(length)])
-        if len(alike) <= MOST_LENGTHS and alike.min() >= LEAST_ALIKE:
+        if length.min() > 0 and len(alike) <= MOST_LENGTHS and alike.min() >= LEAST_ALIKE:
             return np.asarray(1 / length[np.clip(np.searchsorted(edge, step) - 1, 0, len(length) - 1)])
     return None

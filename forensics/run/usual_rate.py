@@ -23,9 +23,8 @@ _ESTIMATORS = {
     "SGDRegressor": "sgd",
 }  # the defaults of scikit-learn
 _DEFAULTS = {"hf-trainer": "adam"}  # of frameworks: TrainingArguments.optim is AdamW where nothing else is asked for
-ADAPTERS = (
-    10.0  # times the rate of the whole model; source: Schulman et al., "LoRA Without Regret" (2025), the best of 14 models tuned both ways
-)
+# times the rate of the whole model; source: Schulman et al., "LoRA Without Regret" (2025), the best of 14 models tuned both ways
+ADAPTERS = 10.0
 NARROWEST, WIDEST = 16.0, 16384.0  # of models with attention: toys, and Llama 3 405B (arXiv 2407.21783) at the other end
 _NAMED = lazy_re(r"(?i)(^|[./])(optim|optimizer)[./](name|type|class|kind|_target_)$")
 _ADAM_KEYS = lazy_re(r"(?i)(^|[./_])(adam_)?(beta_?2|betas|adam_eps(ilon)?)$")

@@ -247,4 +247,4 @@ class Reader:
         if self.measured.before or self.measured.started or self.words.alike:
             n, text = self.latest
             self.words.event(Where(n << 20), Event("last_line", "info", text[:MAX_TEXT].strip()), self.measured.now.step)
-        self.measured.notes |= dict.fromkeys(self.words.counted()[:20])
+        self.measured.notes |= dict.fromkeys([*self.words.counted()[:20], *self.tables.tune.notes()])

@@ -30,10 +30,10 @@ class Result(NamedTuple):
 class TuneResults:
     """``read`` gives the result with the line that says its iteration, an empty one for its other lines, and None for lines of something else.
 
-    A log of several trials is that of several runs: the first is read, and ``others`` holds the names of those left out."""
+    A log of several trials is that of several runs: the first is read, and ``notes`` tells of the others."""
 
     def __init__(self) -> None:
-        self.trial, self.others = "", set[str]()
+        self._trial, self._others = "", set[str]()
         self._open = self._mine = False
         self._keys: list[tuple[int, str]] = []
         self._found: list[tuple[str, float]] = []
@@ -41,14 +41,18 @@ class TuneResults:
 
     def read(self, text: str) -> Result | None:
         if (m := _HEAD.match(text)) is not None:
-            self.trial = self.trial or m[1]
-            self._open, self._mine, self._keys, self._found, self._time = True, m[1] == self.trial, [], [], None
-            self.others |= set() if self._mine else {m[1]}
+            self._trial = self._trial or m[1]
+            self._open, self._mine, self._keys, self._found, self._time = True, m[1] == self._trial, [], [], None
+            self._others |= set() if self._mine else {m[1]}
             return Result()
         if not self._open or text.startswith("("):  # a worker says something meanwhile
             return None
         self._open = text.startswith("  ")
         return self._line(text) if self._open else None
+
+    def notes(self) -> list[str]:
+        n = len(self._others)
+        return [f"results of trial {self._trial}; those of {n} other trial{'s' if n > 1 else ''} in this log are left out"] if n else []
 
     def _line(self, text: str) -> Result:
         m = _KEY.match(text)

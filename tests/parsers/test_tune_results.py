@@ -38,3 +38,4 @@ def test_nested_keys_are_tags_and_the_iteration_is_the_step(tmp_path: Path) -> N
 def test_of_several_trials_the_first_is_read(tmp_path: Path) -> None:
     found = rows(tmp_path, "".join(result(trial, i) for i in range(1, 6) for trial in ("PPO_a_00000", "PPO_a_00001")))
     assert len([r for r in found if r["tag"] == "episode_reward_mean"]) == 5
+    assert "those of 1 other trial in this log are left out" in parsers.read(tmp_path).sources[0].note
