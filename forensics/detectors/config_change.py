@@ -151,7 +151,7 @@ def _changes(run: Run) -> tuple[list[Changed], list[Changed], int]:
         same = only_split(run, old, new)
         samples = same[0] if same else samples
         for k in sorted(old.keys() & new.keys()):
-            if not _same(old[k], new[k]) and not FREE.search(k) and not (_is_place(run, old[k]) or _is_place(run, new[k])):
+            if not _same(old[k], new[k]) and not FREE.search(k) and not _is_place(run, old[k], new[k]):
                 (kept if same and k in same[1] else found)[k] = (k, _short(old[k]), _short(new[k]), source)
     return list(found.values()), [c for k, c in kept.items() if k not in found], samples
 
@@ -165,9 +165,10 @@ def _same(old: str, new: str) -> bool:
     return str(one) == str(two) or (a is not None and a == b)  # one file keeps a list, another one its text
 
 
-def _is_place(run: Run, value: str) -> bool:
-    """Is it the step at which one launch ends and the next goes on (``stop_at: 800``, ``from_step: 800``)?"""
-    number = settings.as_number(settings.plain(value))
+def _is_place(run: Run, old: str, new: str) -> bool:
+    """Is it the step at which the next launch goes on (``from_step: 800``), or at which the last one was to end and the next is not (``stop_at: 0``)?"""
+    before, after = (settings.as_number(settings.plain(text)) for text in (old, new))
+    number = after or before
     return number is not None and any(a["steps"][1] <= number <= b["steps"][0] for a, b in pairwise(run.attempts))
 
 

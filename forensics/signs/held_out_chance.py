@@ -31,7 +31,9 @@ LEARNED = 0.03  # share of the first value; less is still for the plateau detect
 # bound: what is left of the first training loss where it was memorized; beside eight evaluations; where these get worse
 BY_ROTE, FELL, A_LITTLE = 0.8, 0.9, 0.95
 CHANCE = 0.05  # relative; as near as the plateau detector calls a loss "at chance"
-EXACT = 0.01  # relative; a loss that stands at ln n for another reason lies there once in fifty
+# relative, of n up to 20: beyond it ln n and ln (n + 1) lie so near to each other that every loss is one of them; statistical: of two classes a loss
+# between a half of that and all of it lies there once in fifty
+EXACT, FEW_CLASSES = 0.01, 20
 GUESSED = 1.2  # times 1/C: an accuracy on a few hundred samples scatters by less
 EASY = 0.1  # unit: a tenth of what training began with
 SIXTH = 6  # bound: the first and the last sixth leave two thirds of a short log between them
@@ -153,7 +155,7 @@ def _implied(run: Run) -> Sign | None:
         return None
     best = float(x.min())
     n = round(math.exp(min(best, 50.0)))
-    if n < 2 or abs(best / math.log(n) - 1) > EXACT or max(abs(share * n - 1)) > GUESSED - 1:
+    if not 2 <= n <= FEW_CLASSES or abs(best / math.log(n) - 1) > EXACT or max(abs(share * n - 1)) > GUESSED - 1:
         return None
     text = f"The lowest of {len(x)} evaluation losses is {best:.4g}, and {share.min():.3g} to {share.max():.3g} of the answers are right"
     return seen(f"{text}: what guessing among {n} gives.")

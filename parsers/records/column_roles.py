@@ -24,7 +24,7 @@ _SAMPLE = lazy_re(
 _SAMPLE_LIST = lazy_re(r"samples?|examples?|ids?|idxs?|idx|index|indices|indexes|uids?|keys?|__key__")  # if the cells look like it
 _IDENTIFIER = lazy_re(r".*_(?:ids?|uuid|uid|hash)|ids?|uuid|uid|pid|hostname|node_ip")
 _ROW_NAMES = lazy_re(
-    r"(?:.*_)?(?:image|img|picture|file|path|scene|video|clip|audio|utterance|subject|patient|case|slide|sample)(?:_?(?:name|path|file))?|filename|name"
+    r"(?:.*_)?(?:image|img|picture|scene|video|clip|audio|utterance|subject|patient|case|slide|sample)(?:_?(?:name|path|file))?"
 )
 _WIDEST = 512  # without a step, a wider table is a data set, not a log
 
@@ -185,9 +185,8 @@ def _with_rest(roles: Roles, table: _Columns) -> Roles:
         refusal = "a table without numbers"
     elif not roles.stepped and roles.tag is None:
         no_axis = roles.step is None and roles.time is None
-        named = any(
-            looks[i].distinct and _ROW_NAMES.fullmatch(keys[i]) for i in text
-        )  # each row is of a sample: an evaluation of them one by one
+        # each row is of a sample: an evaluation of them one by one
+        named = any(looks[i].distinct and _ROW_NAMES.fullmatch(keys[i]) for i in text)
         if set(keys) & _DATA or (no_axis and (named or len(text) > len(metrics) or len(metrics) > _WIDEST)):
             refusal = "a table without steps that looks like data or results, not like a log of training"
     return replace(roles, metrics=tuple(metrics), text=tuple(text), refusal=refusal)

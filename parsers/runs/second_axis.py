@@ -25,16 +25,17 @@ def placed(metrics: pa.Table) -> tuple[pa.Table, Places, dict[str, str]]:
     moved, notes, at = Places(), dict[str, str](), step.copy()
     for i, own in enumerate(spans):
         for count in counts:
-            said = np.flatnonzero((name[own] == count) & there[own]) + own.start
-            of = dict(zip(step[said].tolist(), value[said].astype(np.int64).tolist(), strict=True)) if len(said) else {}
-            if not of or all(a == b for a, b in of.items()) or not set(step[own][there[own]].tolist()) <= of.keys():
+            said = np.flatnonzero((name[own] == count) & there[own])[::-1] + own.start  # of several at a step the last
+            steps, rows = np.unique(step[said], return_index=True)
+            counted = value[said][rows]
+            if not np.isfinite(counted).all() or (counted == steps).all() or not np.isin(step[own][there[own]], steps).all():
                 continue
-            new = np.array([of.get(s, -1) for s in step[own].tolist()], np.int64)
-            told = next(
-                (j for j, o in enumerate(spans) if j != i and alike(name[own], (new, value[own]), [(name[o], (step[o], value[o]))])), None
-            )
+            new = np.where(there[own], counted[np.minimum(np.searchsorted(steps, step[own]), len(steps) - 1)], -1).astype(np.int64)
+            others = ((j, [(name[o], (step[o], value[o]))]) for j, o in enumerate(spans) if j != i)
+            told = next((j for j, other in others if alike(name[own], (new, value[own]), other)), None)
             if told is not None:
-                at[own], moved[paths[i]], notes[paths[i]] = new, of, NOTE.format(file=paths[told])
+                at[own], notes[paths[i]] = new, NOTE.format(file=paths[told])
+                moved[paths[i]] = dict(zip(steps.tolist(), counted.astype(np.int64).tolist(), strict=True))
                 break
     if not moved:
         return metrics, moved, notes

@@ -187,8 +187,11 @@ def test_settings_are_compared_by_value_and_only_between_two_launches(tmp_path: 
         assert changed == (differ and name == "twice")
 
 
-@pytest.mark.parametrize(("batch", "keys"), [(4, ["batch"]), (128, None)])
-def test_the_step_where_a_launch_goes_on_is_no_setting_that_changed(tmp_path: Path, batch: int, keys: list[str] | None) -> None:
+@pytest.mark.parametrize(("batch", "warmup", "keys"), [(4, 50, ["batch"]), (128, 50, None), (128, 10, ["warmup"])])
+def test_the_step_where_a_launch_goes_on_is_no_setting_that_changed(
+    tmp_path: Path, batch: int, warmup: int, keys: list[str] | None
+) -> None:
+    """A warmup that was as long as the first launch is one."""
     rows: list[dict[str, object]] = []
     for begin, size in ((0, 128), (50, batch)):
         config = {
@@ -199,6 +202,7 @@ def test_the_step_where_a_launch_goes_on_is_no_setting_that_changed(tmp_path: Pa
             "latent": 8,
             "stop_at": 0 if begin else 50,
             "launch": 1 + (begin > 0),
+            "warmup": warmup if begin else 50,
         }
         rows.append({"event": "start", "time": 1.7e9 + begin + 100 * (begin > 0), "from_step": begin, "config": config})
         rows += [{"step": i, "loss": v, "time": 1.7e9 + i + 100 * (begin > 0)} for i, v in enumerate(curve(100)) if 0 <= i - begin < 50]

@@ -572,4 +572,4 @@ def test_one_letter_is_told_by_what_stands_beside_it() -> None:
         "acc.train",
         "acc.eval",
     ]
-    assert [name("v_loss", "pg_loss"), name("vloss", "ep_ret"), name("v_loss", "pi_loss")] == ["rl.loss_value"] * 3
+    assert [name("v_loss", "pg_loss", "t_loss"), name("vloss", "ep_ret"), name("v_loss", "pi_loss")] == ["rl.loss_value"] * 3
