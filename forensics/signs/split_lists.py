@@ -30,7 +30,7 @@ def evaluation_ids_in_training(s: Symptoms) -> Sign:
         return cannot_tell("no lists of the samples for training and for evaluation lie with the run.")
     shared = [(len(train & held) / len(held), len(train & held), len(held), told) for train, held, told in pairs]
     share, both, n, told = max(shared, key=lambda x: x[0])
-    text = f"Of the {n} samples that {told.key} lists for the evaluation {both or 'none'} stand{'s' if both in (0, 1) else ''} in the list for training, too."
+    text = f"{both or 'None'} of the {n} evaluation samples listed in {told.key} {'is' if both == 1 else 'are'} also listed for training."
     return (seen if share >= SHARE else absent)(text, where=told.where)
 
 
