@@ -27,6 +27,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.run import trained_before
 from forensics.run.evaluations import guessing
+from forensics.run.inputs import dead_from
 from forensics.run.robust import median
 from forensics.run.series import Floats, Series, parts, series
 from parsers.tables import Run
@@ -59,8 +60,8 @@ class Saturated(BaseFacts):
 def worst(run: Run, name: str) -> Series | None:
     """Of the layers for which it was logged, the one whose last logits are largest, or whose last entropy is smallest."""
     grows = name == "attn.max_logit"
-    found = [p for p in parts(run, name) if len(p) >= LEAST]
-    return max(found, key=lambda p: (1 if grows else -1) * _levels(_values(p, grows))[1], default=None)
+    found = [p for p in parts(run, name) if len(_values(run, p, grows)) >= LEAST]
+    return max(found, key=lambda p: (1 if grows else -1) * _levels(_values(run, p, grows))[1], default=None)
 
 
 def smallest_effect(run: Run) -> str:
@@ -68,7 +69,7 @@ def smallest_effect(run: Run) -> str:
     for name, words in (("attn.max_logit", "logits that grow to"), ("attn.entropy", "an entropy that falls to")):
         s = worst(run, name)
         if s is not None:
-            first, _ = _levels(_values(s, name == "attn.max_logit"))
+            first, _ = _levels(_values(run, s, name == "attn.max_logit"))
             told.append(f"{words} {max(HUGE, GROWTH * first) if name == 'attn.max_logit' else COLLAPSE * first:.3g}")
     return ", or ".join(told)
 
@@ -82,7 +83,7 @@ def detect(run: Run) -> Iterator[Finding]:
         s = worst(run, name)
         if s is None:
             continue
-        x = _values(s, grows)
+        x = _values(run, s, grows)
         first, last = _levels(x)
         if grows and min(first, last) >= HUGE and last < GROWTH * first and _untrained(run):
             title = f"Largest attention logit is {first:.3g} from the start and {last:.3g} at the end"
@@ -100,8 +101,8 @@ def detect(run: Run) -> Iterator[Finding]:
         )
         shown = evidence.window(s, int(s.step[0]), int(s.step[-1]), title=s.tag, where=s.place(run, onset), margin=0)
         facts = Facts(first, last, step)
-        title = f"{title} by step {s.step[-1]}"
-        yield evidence.on_rows(s, (onset, len(s) - 1), facts, title, "warning", shown)
+        title = f"{title} by step {s.step[len(x) - 1]}"
+        yield evidence.on_rows(s, (onset, len(x) - 1), facts, title, "warning", shown)
         return
 
 
@@ -110,7 +111,7 @@ def _together(run: Run) -> Finding | None:
     logits, entropy = (worst(run, name) for name in ("attn.max_logit", "attn.entropy"))
     if logits is None or entropy is None:
         return None
-    x, h = _values(logits, True), _values(entropy, False)
+    x, h = _values(run, logits, True), _values(run, entropy, False)
     first, last, began, ended = float(x[0]), _levels(x)[1], float(h[0]), _levels(h)[1]
     if not 0 < first <= last / GROWTH or not TOGETHER <= last < HUGE or not 0 <= ended <= QUARTER * began:
         return None
@@ -120,9 +121,11 @@ def _together(run: Run) -> Finding | None:
     return evidence.on_rows(logits, (onset, len(logits) - 1), Facts(first, last, int(logits.step[onset])), title, "warning", shown)
 
 
-def _values(s: Series, grows: bool) -> Floats:
-    """What is not finite counts as having run away, or as collapsed."""
-    return np.where(np.isfinite(s.value), s.value, np.inf if grows else 0.0)
+def _values(run: Run, s: Series, grows: bool) -> Floats:
+    """Those until the loss is no number any more. What is not finite until then counts as having run away, or as collapsed."""
+    dead = np.flatnonzero(s.step > dead_from(run))
+    x = s.value[: dead[0] if len(dead) else len(s)]
+    return np.where(np.isfinite(x), x, np.inf if grows else 0.0)
 
 
 def _levels(x: Floats) -> tuple[float, float]:

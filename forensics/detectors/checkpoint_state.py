@@ -76,7 +76,7 @@ def detect(run: Run) -> Iterator[Finding]:
     yield from _began_anew(run, found, starts, "optimizer")
     yield from _began_anew(run, found, starts, "scheduler")
     yield from _ahead(run, found)
-    yield from _without(run, found, starts)
+    yield from _without(run, found)
     yield from _part_gone(run, found)
 
 
@@ -147,7 +147,7 @@ def _ahead(run: Run, found: list[Row]) -> Iterator[Finding]:
     yield _finding(run, Facts("scheduler_ahead", times=k), title, (None, rows[-1][0].step), rows)
 
 
-def _without(run: Run, found: list[Row], starts: list[int]) -> Iterator[Finding]:
+def _without(run: Run, found: list[Row]) -> Iterator[Finding]:
     """Weights without an optimizer where others of the run have one; worse, where an attempt began from them. Adam without state."""
     empty = [(c, n) for c, n in found if n.adam and n.params and not n.states and n.optimizer is None and (c.step or 0) > 1]
     if empty:
@@ -156,28 +156,34 @@ def _without(run: Run, found: list[Row], starts: list[int]) -> Iterator[Finding]
     if not any(c.kind in ("full", "optimizer") for c, _ in found):
         yield from _went_on_without(run, found)
         return
-    bare = [(c, n) for c, n in found if c.kind == "weights"]
+    bare = [(c, n) for c, n in found if c.kind == "weights" or (c.kind == "other" and c.contents.gaps)]  # or weights that cannot be read
     if not bare:
         return
-    begun = [c.step for c, _ in bare if any(abs(s - (c.step or 0)) <= 1 for s in starts)]
+    begins = _begins(run)
+    begun = [c.step for c, _ in bare if any(abs(s - (c.step or 0)) <= 1 or 0 <= s - (c.step or 0) <= gap for s, gap in begins)]
     which = ", ".join(str(c.step) for c, _ in bare[:5])
-    title = f"Checkpoints of step {which} hold weights and no optimizer, unlike others of the run"
+    title = f"Checkpoints of step {which} hold no optimizer, unlike others of the run"
     title += f"; the run went on from that of step {begun[0]}" if begun else ""
     steps = (bare[0][0].step, bare[-1][0].step)
     yield _finding(run, Facts("optimizer_missing", resumed=begun), title, steps, found, "warning" if begun else "info")
 
 
+def _begins(run: Run) -> list[tuple[int, int]]:
+    """(first logged step, logging interval) of each launch after the first: it began within an interval before."""
+    return [(a["steps"][0], max(run.attempts[k]["span"].interval, 1)) for k, a in enumerate(run.attempts[1:]) if a.get("steps")]
+
+
 def _went_on_without(run: Run, found: list[Row]) -> Iterator[Finding]:
     """A launch that goes on right behind a checkpoint that holds weights and no optimizer: a folder of the Trainer's (trainer_state.json counts its
     steps) as save_only_model leaves it, or a file that a line names as what was loaded. An optimizer, a schedule or random numbers beside it count."""
-    begins = [(a["steps"][0], run.attempts[k]["span"].interval) for k, a in enumerate(run.attempts[1:]) if a.get("steps")]
+    begins = _begins(run)
     loaded = {word.rstrip(".") for e in endings.events(run, "resume") for word in NAMES.findall(str(e["text"]))}
     for c, _ in found:
         step, home = c.step or 0, c.path if c.path.is_dir() else c.path.parent
         kept = [f for rule in ("*optim*", "sched*", "rng_state*", "global_step*", "*.distcp") for f in home.glob(rule)]
         if c.kind != "weights" or kept or not (c.path.name in loaded or (home / "trainer_state.json").is_file()):
             continue
-        if begun := [s for s, interval in begins if 0 <= s - step <= max(interval, 1)]:
+        if begun := [s for s, gap in begins if 0 <= s - step <= gap]:
             title = f"{run_saves.name(c, run)}, from which the run goes on at step {begun[0]}, holds weights and no optimizer, schedule or random state: "
             title += "the moments begin anew"
             yield _finding(run, Facts("optimizer_missing", resumed=[step]), title, (step, begun[0]), found)

@@ -13,8 +13,9 @@ How it decides
     the vocabulary times the accumulation steps, or log base 2 of it. *Clipped norm*: the gradient norm never
     exceeds the clipping threshold and often equals it. *Mean of the run*: a second value at a step is the mean of all
     before it; the series goes without it. *Meter*: at even distances the loss is zero, or off its neighbours by one factor while
-    the gradient norm stays where it is: a meter that was read empty, or begun anew and divided by a full window, or a sum. Where no loss was
-    logged, two metrics that are zero at the same steps tell the same. *File gone*: TensorFlow says that its file of events disappeared.
+    the gradient norm stays where it is: a meter that was read empty, or begun anew and divided by a full window, or a sum.
+    *Zeros*: two metrics are exactly zero in the same rows, twice or more at whatever distance, and in none other. *File gone*: TensorFlow says
+    that its file of events disappeared.
 
 Cannot tell
     Where the gradient norm was not logged and no zeros follow, a filtered NaN looks like a spike of one value.
@@ -54,7 +55,7 @@ BITS = 1 / math.log(2)  # unit: bits a nat
 class Facts(BaseFacts):
     """What the logger made, by its kind."""
 
-    kind: str  # nan_filter, dropped_field, nan_for_ever, times_accumulation, base_2, clipped_norm, run_mean, meter, file_gone
+    kind: str  # nan_filter, dropped_field, nan_for_ever, times_accumulation, base_2, clipped_norm, run_mean, meter, zeros, file_gone
     step: int | None
 
 
@@ -98,9 +99,11 @@ class Clipped(Facts):
 
 def detect(run: Run) -> Iterator[Finding]:
     yield from _file_gone(run)
+    yield from _zeros(run)
     s = series(run, "loss.train")
     if s is None:
-        yield from _empty(run)
+        if len(meter_dips.often_logged(run)) < meter_dips.PAIR:
+            raise CannotTell("loss.train was not logged, nor other metrics often enough")
         return
     for made in (_filtered, _dropped, _poisoned, _unit, _run_mean, _meter):
         yield from made(run, s)
@@ -222,13 +225,16 @@ def _run_mean(run: Run, s: Series) -> Iterator[Finding]:
         yield evidence.found(Facts("run_mean", step), title, (step, step), "info", shown, key=f"{step}-run_mean")
 
 
-def _empty(run: Run) -> Iterator[Finding]:
-    """Where no loss was logged: the metrics that are zero in the same rows. Raises CannotTell where none was logged often enough."""
-    logged = meter_dips.without_loss(run)
-    if not logged:
-        raise CannotTell("loss.train was not logged, nor other metrics often enough")
-    for s in meter_dips.zero_together(run, logged)[:1]:
-        yield from _meter(run, s)
+def _zeros(run: Run) -> Iterator[Finding]:
+    """Metrics that are exactly zero in the same rows and in none other."""
+    found = meter_dips.zero_at_once(run)
+    if not found:
+        return
+    s, rows = found[0]
+    steps = [int(t) for t in s.step[rows]]
+    title = f"{' and '.join(x.tag for x, _ in found[:3])} read exactly zero at the same {len(rows)} steps ({', '.join(map(str, steps[:3]))}) and at no other, between neighbours of one size"
+    facts = Rows("zeros", steps[0], steps[-1], len(rows), [x.name for x, _ in found])
+    yield _finding(run, s, (int(rows[0]), int(rows[-1])), facts, title, "warning", "0")
 
 
 def _meter(run: Run, s: Series) -> Iterator[Finding]:

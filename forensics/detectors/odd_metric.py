@@ -38,9 +38,9 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import completions, distributions, loss_terms
-from forensics.run.inputs import LOSSES
+from forensics.run.inputs import dead_from
 from forensics.run.robust import median
-from forensics.run.series import Floats, Series, names, parts, series
+from forensics.run.series import Floats, Series, names, parts
 from forensics.spikes import excursions, jumps
 from parsers.tables import Run
 
@@ -91,7 +91,7 @@ def detect(run: Run) -> Iterator[Finding]:
     answers = completions.cut_off(run, LEAST)
     if not watched and answers is None:
         raise CannotTell(f"every metric of {LEAST} values or more has a check of its own")
-    until = _sick(run)
+    until = dead_from(run)
     found = [(s, *odd) for s in watched if (odd := _odd(s)) is not None]
     found += [(s, row, "left behind", before, after) for s, row, before, after in loss_terms.left_behind(run, LEAST)]
     found += [(answers[0], answers[1], "cut off", *answers[2:])] if answers is not None else []
@@ -103,12 +103,6 @@ def detect(run: Run) -> Iterator[Finding]:
         shown = evidence.window(s, step, step, mark, title=f"{s.tag} around step {step}", where=s.place(run, row))
         facts = Facts(s.tag, what, step, before, after)
         yield evidence.found(facts, title, (step, last), "info", shown, key=f"{step}-{s.tag}", times=(s.clock(row), None))
-
-
-def _sick(run: Run) -> float:
-    """The first step at which the loss is not a number; infinity where it always is."""
-    sick = [int(s.step[bad[0]]) for n in LOSSES if (s := series(run, n)) is not None and len(bad := np.flatnonzero(~np.isfinite(s.value)))]
-    return min(sick, default=float("inf"))
 
 
 def _odd(s: Series) -> tuple[int, str, float, float] | None:

@@ -30,7 +30,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import endings, settings
-from forensics.run.configured_rate import DOWN, ENDLESS, in_cycles
+from forensics.run.configured_rate import DOWN, in_cycles, is_endless
 from forensics.run.inputs import needed, surviving
 from forensics.run.plan import planned_steps
 from forensics.run.series import Series
@@ -70,7 +70,7 @@ def detect(run: Run) -> Iterator[Finding]:
     known = planned_steps(run)
     plan = known or int(s.step[rows[-1]])
     kind = settings.setting(run, "schedule")
-    if kind is not None and any(c in str(kind.value).lower() for c in ENDLESS):
+    if kind is not None and is_endless(kind):
         return
     if endings.events(run, "rate_cut"):
         raise CannotTell("the rate is cut where an evaluation stands still, so that its schedule has no length")

@@ -7,12 +7,14 @@ import numpy as np
 from forensics.run import settings
 from forensics.run.plan import planned_steps
 from forensics.run.series import Floats, Ints
+from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 HORIZON = "lr_decay_iters lr_decay_steps decay_steps num_decay_steps t_max max_steps"
 FLAT, DOWN = ("const", "fixed", "flat"), ("linear", "cosine")
 AGAIN = ("cycl", "restart", "sgdr", "repeat", "triang")  # begins again by itself
 ENDLESS = (*AGAIN, "wsd", "inverse", "step", "plateau")  # these have no length after which they are over, either
+_ONE_CYCLE = lazy_re(r"(?:one|1)[-_ ]?cycle")  # goes up and down once (arXiv 1708.07120)
 SHAPED = (*ENDLESS, "stable", "polynomial", "exp", "trapezoid", "warmup_decay")  # all whose rate is not computed here
 
 
@@ -40,4 +42,10 @@ def cycles_up_to(run: Run) -> float | None:
 
 def in_cycles(run: Run) -> bool:
     """Whether config names a schedule that begins again by itself."""
-    return any(word in f"{s.key}={s.value}".lower() for s in settings.every(run) if isinstance(s.value, str) for word in AGAIN)
+    told = (_ONE_CYCLE.sub("", f"{s.key}={s.value}".lower()) for s in settings.every(run) if isinstance(s.value, str))
+    return any(word in text for text in told for word in AGAIN)
+
+
+def is_endless(schedule: settings.Setting) -> bool:
+    """Whether a schedule, as config names it, has no length after which it is over."""
+    return any(word in _ONE_CYCLE.sub("", str(schedule.value).lower()) for word in ENDLESS)

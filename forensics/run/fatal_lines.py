@@ -34,7 +34,7 @@ NOT_BEGUN = lazy_re(r"(?:(?:Syntax|Indentation|Tab)Error)+\b")  # several proces
 JOB = lazy_re(r"(?i)\bjob[ =]?(?:id)?[ =:]?(\d{4,})")  # a scheduler names the job; its logs are mostly called after it
 BY_SIGNAL = lazy_re(r"is killed by signal: \w")  # torch's DataLoader, of one of its workers
 GONE = lazy_re(r"\b(?:ActorDied|ActorUnavailable|WorkerCrashed|NodeDied)Error\b")  # Ray, of a process that is no more, whatever took it
-NAMELESS = ("error line", "unnamed", "exit code")  # lines that say that it failed, and hardly of what
+NAMELESS = ("error line", "signal code", "unnamed", "exit code")  # lines that say that it failed, and hardly of what
 SIGNAL_CODE = lazy_re(r"exit ?code\W{1,4}(?:-[1-9]|1(?:29|[34]\d)\b)", re.I)
 LAUNCHER = lazy_re(r"\bSignalException\b|got signal: \d+")  # torch.distributed.elastic, which was itself told to stop
 ABORT = lazy_re(r"SIGABRT|\bsignal:? 6\b|exitcode\s*+:\s*+-6\b|\bAborted\b", re.I)  # what a process does to itself
@@ -60,6 +60,7 @@ ORDER = (
     "signal",
     "hang",
     "error line",
+    "signal code",
     "unnamed",
     "exit code",
 )  # causes before consequences, names before the nameless
@@ -73,7 +74,7 @@ def kind(e: Event) -> str | None:
     if of == "nonfinite" and GOES_ON.search(text):
         return None
     if CONSEQUENCE.search(text) and of != "oom":
-        return "exit code" if EXIT_CODE.search(text) else None
+        return None if not EXIT_CODE.search(text) else "signal code" if SIGNAL_CODE.search(text) else "exit code"
     tests: tuple[tuple[str, Callable[[], Any]], ...] = (
         ("out of memory", lambda: of == "oom" or (of in ("scheduler", "traceback") and MEMORY.search(text))),
         ("disk", lambda: of in ("traceback", "warning", "oom") and DISK.search(text)),
@@ -107,7 +108,7 @@ def of_last_launch(fatal: list[tuple[str, Event]]) -> list[tuple[str, Event]]:
 
 def means(kind: str, e: Event) -> str:
     """The kind of ending that a kind of line stands for: a code above 128, or below 0, is a signal's."""
-    if kind == "exit code" and SIGNAL_CODE.search(str(e["text"])):
+    if kind == "signal code":
         return "signal"
     return "exception" if kind in NAMELESS else kind
 

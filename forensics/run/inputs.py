@@ -111,6 +111,16 @@ def objective(run: Run) -> Series:
     return replace(s, value=-s.value, rises=True)
 
 
+@once
+def dead_from(run: Run) -> float:
+    """The first step of those at which the loss is no number any more, to its end; infinity where it is one. Whatever is computed from there on is of
+    weights that are none."""
+    s = next((s for n in LOSSES if (s := series(run, n)) is not None), None)
+    fine = surviving(s) if s is not None else np.zeros(0, np.int64)
+    later = s.step[s.alive & (s.step > (s.step[fine].max() if len(fine) else -1))] if s is not None else fine
+    return float(later.min()) if len(later) else float("inf")
+
+
 def rises(run: Run) -> bool:
     """Whether training is judged by something that it raises."""
     try:

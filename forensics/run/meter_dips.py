@@ -20,6 +20,7 @@ from parsers.tables import Run
 LEAST = 4  # bound: dips, whose three distances are one
 WINDOW = 11  # values: a dip and five on either side
 APART = 4  # bound: logging intervals between two dips, so that most of the neighbours are none
+PAIR = 2  # bound: one zero may be the end of something; two of two metrics are four
 SIGMAS = 5.0  # statistical: what stands so far off its neighbours is a candidate for a spike, too (forensics.detectors.loss_spike)
 CLEAR = 0.5  # unit: in logs, half of the way down to a dip: no other value comes so low
 LOOKED = 400  # bound: tags of experts and layers are many
@@ -73,17 +74,27 @@ def lifted(run: Run, s: Series) -> list[int]:
     return rows[at].tolist() if len(at) >= LEAST and ratio.min() > 1 / CLEAR else []
 
 
-def without_loss(run: Run) -> list[Series]:
-    """The metrics that may show such zeros where no loss was logged: terms of one, and metrics of this team's own."""
-    logged = [p for name in ("loss.aux", *(n for n in names(run, LEAST * APART) if n.startswith("other/"))) for p in parts(run, name)]
-    return [p for p in logged if p.usable.sum() >= LEAST * APART][:LOOKED]
+def zero_at_once(run: Run) -> list[tuple[Series, Ints]]:
+    """(metric, its rows) of two metrics or more that are exactly zero in the same two rows or more, however far apart, and in none other, between
+    neighbours of one size: no two measurements are so by chance, what failed to read them wrote zeros."""
+    zero = [(s, rows) for s in often_logged(run) if (rows := _lone_zeros(s)) is not None]
+    together = Counter(tuple(s.step[rows].tolist()) for s, rows in zero)
+    return [(s, rows) for s, rows in zero if together[tuple(s.step[rows].tolist())] > 1]
 
 
-def zero_together(run: Run, logged: list[Series]) -> list[Series]:
-    """Those that are exactly zero at even distances and at the same steps as another: one alone may be so by what it measures."""
-    zero = [(s, tuple(s.step[d.rows].tolist())) for s in logged if (d := dips(run, s)) is not None and not d.factor]
-    rows = Counter(steps for _, steps in zero)
-    return [s for s, steps in zero if rows[steps] > 1]
+def often_logged(run: Run) -> list[Series]:
+    """The metrics that would show such zeros."""
+    return [p for n in names(run, LEAST * APART) for p in parts(run, n) if p.usable.sum() >= LEAST * APART][:LOOKED]
+
+
+def _lone_zeros(s: Series) -> Ints | None:
+    rows = np.flatnonzero(s.usable)
+    x = np.abs(s.value[rows])
+    at = np.flatnonzero(x == 0)
+    if len(at) < PAIR or np.diff(at).min() < APART or at[0] < APART or at[-1] == len(x) - 1:
+        return None
+    sides = np.sort([x[at - 1], x[at + 1]], axis=0)
+    return rows[at] if bool((sides[0] > CLEAR * sides[1]).all()) else None
 
 
 def _lowest(x: Floats, ratio: Floats) -> Ints | None:

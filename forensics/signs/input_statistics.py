@@ -15,6 +15,7 @@ from forensics.run.robust import median, robust_sigma
 from forensics.run.scores import curve
 from forensics.run.series import Floats, Ints, Series
 from forensics.run.usable_values import interval
+from forensics.signs import not_finite
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from forensics.spikes.selected import Spike, of_note
 from parsers.lazy_regex import lazy_re
@@ -22,16 +23,17 @@ from parsers.name_rules import words
 from parsers.tables import Run
 
 NAMED = r"(?:x|in|inputs?|images?|imgs?|pixels?|waves?|waveforms?|audio|fbanks?|filterbanks?|mfccs?|spectrograms?|mels?)"  # no seconds, counts or activations go by these
-LOOSE = r"(?:feat|feats|features?|data|batch|signals?)"
+LOOSE = r"(?:feat|feats|features?|data|batch|signals?|obs|observations?)"
 STATISTIC = r"(?:mean|std|stddev|absmax|maxabs|max|maximum|min|minimum|rms|var|variance)"
 # Nothing else may stand in the tag: who measures a loss, a gradient, an activation, a time or a held-out set says so
-AROUND = r"(?:abs|train|training|stats?|statistics|raw|step|per|channel|ch|of|the|spec|mel|global|debug|monitor|\d+)"
+AROUND = r"(?:abs|train|training|buffer|replay|rollout|stats?|statistics|raw|step|per|channel|ch|of|the|spec|mel|global|debug|monitor|\d+)"
 _NOT_THEIRS = (  # what a model makes, or is to make
     r"(?:targets?|labels?|y|outputs?|pred\w*|rewards?|returns?|loss|grads?|weights?|params?|time|len|lengths?|normali[sz]ed|scaled)"
 )
 # a field in a group of the logger: data/temp_mean, features/age_std
 _FIELD = rf"^(?!.*\b{_NOT_THEIRS}\b)(?:train[ /])?(?:data|inputs?|feat|feats|features?)/[a-z][a-z0-9 ]{{0,30}} {STATISTIC}$"
 INPUTS = rf"^(?=.*\b(?:{NAMED}|{LOOSE})\b)(?=.*\b{STATISTIC}\b)(?:(?:{NAMED}|{LOOSE}|{STATISTIC}|{AROUND})(?:[ /]+|$))+$|{_FIELD}"
+TARGETS = rf"^(?:(?:{NAMED}|{LOOSE}|{AROUND})[ /])*(?:tgts?|targets?|labels?|y)(?: abs)?[ /]{STATISTIC}$"
 LABELS = r"^(?:train(?:ing)?[ /])?(?:(?:pos|positive)s?(?: (?:class|label)s?)? (?:rate|share|frac|fraction|ratio)|(?:frac|fraction|share) (?:of )?(?:pos|positive)s?|(?:y|labels?|targets?) (?:mean|std|rate))$"
 _OWN = lazy_re(rf"\b{NAMED}\b")
 # "feature stats on 256 utts.mean": what a log says in words it says of what it names, if that is nothing that the model makes
@@ -40,12 +42,14 @@ _OF_INPUTS = lazy_re(
     rf"(?=.*\b(?:{NAMED}|{LOOSE})\b).*\b(?:mean|std|stddev)$"
 )
 _AN_END = lazy_re(r"\b(?:x|batch|images?|pixels?|inputs?|features?)[ /](?:min|max)$")
+_LARGEST = lazy_re(r"\b(?:absmax|maxabs|max|maximum)\b")
 _CENTRE_OR_SPREAD, _SPREAD = lazy_re(r"\b(?:mean|std|stddev)\b"), lazy_re(r"\b(?:std|stddev)\b")
 NOT_LOGGED = "no mean, spread or largest value of the inputs was logged."
 
 LEAST, NEAR = 10, 5  # bound: five values on either side of a change, whose median two odd ones do not move
 # statistical: no batch of sound data lies as far off, of heavy tails neither as many sigmas nor as many times its size
 SIGMAS, TIMES = 10.0, 5.0
+AT_ONCE = 2.0  # times their size, of a whole stretch of rows that lie where the loss is high and nowhere else: no tail comes in a row
 STRETCH = loss_spike.STRETCH  # rows: as many make a stretch of the loss
 APART = 4.0  # statistical: spreads between the levels before and after; a steady drift through the whole run makes 2.7
 BEYOND = 0.9  # share of the values that lie on their own side of the middle
@@ -53,6 +57,8 @@ BESIDE = 2  # logged intervals between a step of the inputs and that of the loss
 WIDE = 50.0  # bound: of inputs that were scaled none in any data set lies fifty deviations out; a byte of a picture reaches 255
 FIELDS = 3  # bound: two spreads may be those before and after all scaling, three are of fields, of which some count few things
 FAR = 10.0  # unit: ten standard deviations of inputs that were scaled as usual, to mean 0 and spread 1
+LEAP = 100.0  # unit: two decades above all that came before; the largest of ten values of the heaviest tail met in data is left by one
+RAW = 1000.0  # bound: every batch of scaled inputs stays below it, as a picture of bytes does (255); whole numbers may be ids of tokens
 
 
 def _logged(run: Run, *, labels: bool = False) -> tuple[Series, ...]:
@@ -66,7 +72,7 @@ def inputs_absurd_at_spike(s: Symptoms) -> Sign:
 
 
 def inputs_absurd_in_stretch(s: Symptoms) -> Sign:
-    """A statistic of the inputs stands ten sigmas and five times its size off all through a stretch of high loss, five rows or more, and nowhere else."""
+    """A statistic of the inputs stands ten sigmas and twice its size off all through a stretch of high loss, five rows or more, and nowhere else."""
     return _absurd(s, many=True)
 
 
@@ -80,7 +86,7 @@ def _absurd(s: Symptoms, *, many: bool) -> Sign:
     for p in logged:
         step, x = p.step[p.usable], p.value[p.usable]
         off = np.abs(x - np.median(x))
-        rows = np.flatnonzero((off > SIGMAS * robust_sigma(x)) & (off > TIMES * median(np.abs(x))) & (off > 0))
+        rows = np.flatnonzero((off > SIGMAS * robust_sigma(x)) & (off > (AT_ONCE if many else TIMES) * median(np.abs(x))) & (off > 0))
         hit = [f for f in spikes if len(_within(f, step[rows], p.interval, begins=True))]
         if not len(rows) or not hit:
             continue
@@ -104,6 +110,40 @@ def _within(f: Spike, step: Ints, gap: int, *, begins: bool = False) -> Ints:
     """The steps at which a spike lasts; where it `begins`, until its peak, alone."""
     end = f.facts.peak if begins or f.facts.end is None else max(f.facts.end, f.facts.peak)
     return step[(step > f.facts.start - gap) & (step < end + gap)]
+
+
+def inputs_leap(s: Symptoms) -> Sign:
+    """A statistic of the inputs leaps to a hundred times all that came before, whatever the loss does."""
+    logged = _logged(s.run)
+    if not logged:
+        return cannot_tell(NOT_LOGGED)
+    for p in logged:
+        step, x = p.step[p.usable], np.abs(p.value[p.usable])
+        before = np.maximum.accumulate(x)[:-1]
+        rows = np.flatnonzero((x[1:] > LEAP * before) & (before > 0))
+        if len(rows := rows[rows >= NEAR - 1]):
+            row = int(rows[0]) + 1
+            text = f"{p.tag} leaps from {before[row - 1]:.3g} at most to {x[row]:.4g} at step {step[row]}."
+            return seen(text, where=p.place(s.run, int(np.flatnonzero(p.usable)[row])), first=int(step[row]))
+    return absent(f"{_told(logged)} and never leap{'s' if len(logged) == 1 else ''} to {LEAP:.0f} times all before.")
+
+
+def data_not_finite_first(s: Symptoms) -> Sign:
+    """At the first step that is not finite a statistic of that batch's inputs or targets is not finite either, and was until then: it came in with them."""
+    first = not_finite.first_of(s)
+    if first is None or first.facts.first is None:
+        return does_not_arise("loss and gradient norm are finite.")
+    logged = [p for p in (*worded(s.run, INPUTS), *worded(s.run, TARGETS)) if p.alive.sum() >= LEAST]
+    at = {p.tag: (p, np.flatnonzero(p.alive & (p.step == first.facts.first))) for p in logged}
+    there = [(p, int(rows[0])) for p, rows in at.values() if len(rows)]
+    if not there:
+        return cannot_tell(f"no statistic of inputs or targets was logged at step {first.facts.first}, the first that is not finite.")
+    for p, row in there:
+        if not np.isfinite(p.value[row]) and np.isfinite(p.value[:row]).all():
+            text = f"{p.tag} is {p.value[row]:g} at step {p.step[row]}, the first that is not finite, and {np.abs(p.value[:row]).max():.3g} at most before"
+            return seen(f"{text}.", [first], where=p.place(s.run, row), first=int(p.step[row]))
+    p, row = there[0]
+    return absent(f"{p.tag} is {p.value[row]:.4g} at step {p.step[row]}, the first that is not finite.", [first])
 
 
 def inputs_step_with_loss(s: Symptoms) -> Sign:
@@ -154,7 +194,16 @@ def _steps(step: Ints, x: Floats, first: int, last: int, reach: int) -> tuple[in
 
 
 def inputs_far_from_unit(s: Symptoms) -> Sign:
-    """The inputs have a mean, or a spread, above ten from the first value to the last: they come in as they were measured."""
+    """The inputs have a mean, or a spread, above ten from the first value to the last, or a largest one above a thousand: they come in as they were
+    measured."""
+    for p in (p for p in _logged(s.run) if _LARGEST.search(words(p.tag))):
+        x = p.value[p.usable]
+        if x.min() > RAW and (x % 1).any():
+            return seen(
+                f"{p.tag} is {x.min():.3g} at least, {np.median(x):.3g} in the median of {len(x)} values; scaled inputs stay far below {RAW:g}.",
+                where=p.place(s.run, 0),
+                first=int(p.step[0]),
+            )
     found = [p for p in _logged(s.run) if _CENTRE_OR_SPREAD.search(words(p.tag))]
     logged = [p for p in found if _OWN.search(words(p.tag))] or _of_batches(found)
     if not logged:

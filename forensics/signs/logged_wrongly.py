@@ -128,15 +128,24 @@ def run_mean_logged(s: Symptoms) -> Sign:
 
 
 def loss_dips_at_even_distances(s: Symptoms) -> Sign:
-    """At even distances the loss is zero, or is off its neighbours by one factor while the gradient norm stays, or, without a loss, two
-    metrics are zero: the meter's doing."""
+    """At even distances the loss is zero, or is off its neighbours by one factor while the gradient norm stays: the meter's doing."""
     found = _made(s, "meter")
     if found:
         return seen(f"{found[0].title}.", found, first=found[0].facts.step, last=found[0].last_step)
-    loss = series(s.run, "loss.train") or next(iter(meter_dips.without_loss(s.run)), None)
+    loss = series(s.run, "loss.train")
     if loss is None or loss.usable.sum() < meter_dips.LEAST * meter_dips.APART:
         return cannot_tell("the training loss was not logged often enough to show dips at even distances.")
     return absent(f"No dips to one factor come back at even distances in {loss.usable.sum()} values of {loss.tag}.")
+
+
+def zeros_at_once(s: Symptoms) -> Sign:
+    """Two metrics or more are exactly zero in the same rows, twice or more, and in none other: what failed to read them wrote zeros."""
+    if found := _made(s, "zeros"):
+        return seen(f"{found[0].title}.", found, first=found[0].facts.step, last=found[0].last_step)
+    logged = meter_dips.often_logged(s.run)
+    if len(logged) < meter_dips.PAIR:
+        return cannot_tell(f"fewer than {meter_dips.PAIR} metrics were logged often enough.")
+    return absent(f"No two of {len(logged)} metrics are exactly zero in the same rows alone.")
 
 
 def _filtered(f: Finding[logger_artefact.Facts]) -> str:

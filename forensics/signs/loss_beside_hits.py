@@ -119,17 +119,23 @@ def loss_of_probabilities(s: Symptoms) -> Sign:
         return cannot_tell(end)
     if _fitted(s.run) and held_out is None:
         return cannot_tell(SEVERAL)
-    told = [] if isinstance(end, str) or _fitted(s.run) else [_squashed(end, "training", _below(s.run, end.twice))]
-    told += [] if held_out is None else [_squashed(held_out, "evaluation", False)]
+    told = (
+        []
+        if isinstance(end, str) or _fitted(s.run)
+        else [_squashed(end, "training", _below(s.run, end.twice), usable(s.run, "loss.train")[1])]
+    )
+    told += [] if held_out is None else [_squashed(held_out, "evaluation", False, usable(s.run, "loss.eval")[1])]
     return next((t for t in told if t.state == SEEN), told[0])
 
 
-def _squashed(end: End, which: str, below: bool) -> Sign:
+def _squashed(end: End, which: str, below: bool, x: Floats) -> Sign:
     total = end.loss + end.hits
     text = f"The {which} loss ends at {end.loss:.3g} with {end.hits:.1%} of the answers right, which adds up to {total:.3f}"
     floor = f"ln(e + {end.classes:.0f} - 1) = {end.twice:.3f}"
     if end.hits < 1 / end.classes + ABOVE:
         return cannot_tell(f"{end.hits:.1%} of the answers are right, as guessing gives: logits may add up so, too.")
+    if len(x) < 4 * LEAST and (np.diff(x[-LEAST - 1 :]) < 0).all() and 2 * x[-1] - x[-LEAST] < end.twice - end.hits - NEAR[0]:
+        return cannot_tell(f"the {which} loss of {len(x)} values still falls: going on like this it is below {floor} soon.")
     if end.loss > end.bound + CLEAR and end.twice - NEAR[0] <= total <= end.twice + NEAR[1] and not below:
         return seen(f"{text}: a cross entropy of numbers between 0 and 1 comes down to {floor} less that share, and no lower.")
     return absent(f"{text}; a cross entropy of numbers between 0 and 1 would end with {floor}.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.run.class_hits import class_hits, class_overlaps
-from forensics.run.evaluations import shares
+from forensics.run.evaluations import evaluations, shares
 from forensics.run.metrics_in_words import probability, worded
 from forensics.run.scores import scores
 from forensics.run.series import Floats, Series, series
@@ -22,6 +22,7 @@ _NAMED = r"\b((n|num|number|count|distinct|unique)( of)?( distinct| unique)?( cl
 _FOUND = r"(?<!at )\b(recall|sensitivity|tpr|f 1)( score)?$"  # of the positives
 SAME = 1e-3  # unit: the third digit, in which a log may round; a ranking by chance scatters by more, one that has no order by nothing
 AT_CHANCE = 0.5  # unit: the AUC of a ranking that knows nothing
+HALF = 0.5  # unit: of the first evaluation loss; what still falls by less may be at its beginning
 MOST_ARE = 0.5  # bound: of the answers are right, so that the positives that are missed are the fewer
 _OVERLAP = (
     r"^(?!.*\b(best|max|loss|std)\b)(.*\b((mean|avg|average|macro) (dice|iou|jaccard)|m ?(dice|iou)|m io u|(dice|iou|jaccard) (score )?(mean|avg|average|macro))"
@@ -31,7 +32,7 @@ _OVERLAP = (
 
 def one_class_gets_all(s: Symptoms) -> Sign:
     """In the later half of the evaluations all samples of one class are found and none of the others; or no answer is positive, or every one; or
-    nothing that is no background was segmented; or the count of classes that are predicted is one; or the ranking has no order at all, an AUC of 0.5 to the digit."""
+    of one kind none is ever found while the loss of the evaluations halves; or nothing that is no background was segmented; or the count of classes that are predicted is one; or the ranking has no order at all, an AUC of 0.5 to the digit."""
     groups, overlaps = (
         [of for of in told if min(int(p.usable.sum()) for p in of) >= ALIKE] for told in (class_hits(s.run), class_overlaps(s.run))
     )
@@ -65,6 +66,8 @@ def one_class_gets_all(s: Symptoms) -> Sign:
     if found and right is not None and same and not any((p.value[p.usable] > 0).any() for p in found):
         text = f"{found[0].tag} is 0 in all {int(found[0].usable.sum())} values, and {right.tag} {_late(right)[-1]:.3g}: no answer is positive."
         return seen(text, where=found[0].place(s.run, 0), first=int(found[0].step[0]), last=int(found[0].step[-1]))
+    if (none := _none_found(s.run, held_out)) is not None:
+        return none
     for c in (c for c in scores(s.run) if c.guess == AT_CHANCE and len(c.value) >= ALIKE):
         if (np.abs(c.value[len(c.value) // 2 :] - AT_CHANCE) <= SAME / 100).all():
             text = f"{c.tag} is {c.value[-1]:g} at each of the last evaluations: no answer is above another."
@@ -72,6 +75,17 @@ def one_class_gets_all(s: Symptoms) -> Sign:
     for of in [*groups, *overlaps]:
         return absent(f"No class of {len(of)} gets all samples, as {of[0].tag} says.")
     return cannot_tell("the hits of each class were not logged.")
+
+
+def _none_found(run: Run, held_out: list[Series]) -> Sign | None:
+    """Of some kind nothing is found at any evaluation while the loss of the evaluations falls to half: what is learnt is to answer the others."""
+    step, loss = evaluations(run)
+    if len(loss) < ALIKE or loss[-1] > HALF * loss[0]:
+        return None
+    for p in (p for p in held_out if not p.value[p.usable].any()):
+        text = f"{p.tag} is 0 in all {int(p.usable.sum())} values, while the evaluation loss goes from {loss[0]:.3g} to {loss[-1]:.3g}"
+        return seen(f"{text}.", where=p.place(run, 0), first=int(p.step[0]), last=int(step[-1]))
+    return None
 
 
 def _share_of_positives(run: Run, overlaps: list[list[Series]]) -> Sign | None:

@@ -9,14 +9,21 @@ import numpy as np
 from forensics.detectors import divergence
 from forensics.run.inputs import LOST, is_policy
 from forensics.run.robust import mean_exceeds, median, robust_sigma
-from forensics.run.series import Floats, Series, series
+from forensics.run.series import Floats, Series, parts, series
 from forensics.signs.policy_updates import value_loss_dwarfs_return
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
+from parsers import loss_names
+from parsers.name_rules import words
 
 SUBJECT = "other_objectives"  # a part of it
-EFFECTS = {"reward_fell": "rl.reward", "reward_steps_to_other_scale": "rl.reward"}  # symptoms of their own, for which there is no detector
+EFFECTS = {
+    "reward_fell": "rl.reward",
+    "reward_steps_to_other_scale": "rl.reward",
+    "evaluated_return_falls_behind": "rl.reward",
+}  # symptoms of their own
 
 NOISES = 3.0  # standard errors
+FEWEST = 3  # bound: evaluations on each side of a change; fewer have no scatter
 BESIDE = 5  # rewards on each side of a step, whose medians are compared
 MIRRORED, RESCALED = 0.25, 5.0  # how far from its mirror image, and by what factor: episodes that go on as before hold neither
 CLIMBS = 0.5  # bound: of the step: five rewards before it lie nearer to their median (a quarter would be beyond it), one move makes more
@@ -65,6 +72,27 @@ def reward_never_rose(s: Symptoms) -> Sign:
     _, _, blocks, error = told
     text = f"The reward is {blocks[0]:.3g} in the first tenth of the run and {blocks[1:].max():.3g} in the best of the others (scatter {error:.2g})."
     return absent(text) if blocks[1:].max() > blocks[0] + NOISES * error * math.sqrt(2) else seen(text)
+
+
+def evaluated_return_falls_behind(s: Symptoms) -> Sign:
+    """The returns of the evaluation were above those of training beside them, and from some evaluation on they are half as far below, by three standard
+    errors, while training goes on getting better: it is evaluated on something else than it trains on."""
+    told = _reward(s)
+    held = [p for p in parts(s.run, "rl.reward") if loss_names.EVAL.search(words(p.tag)) and p.usable.sum() >= 2 * FEWEST]
+    if told is None or not held or loss_names.EVAL.search(words(told[0].tag)):
+        return cannot_tell(f"returns of training and of {2 * FEWEST} evaluations were not both logged.")
+    step, x = told[0].step[told[0].usable], told[1]
+    p = held[0]
+    at, y = p.step[p.usable], p.value[p.usable]
+    beside = np.array([median(x[step <= t][-BESIDE:]) if (step <= t).any() else x[0] for t in at])
+    ahead = y - beside
+    for k in range(FEWEST, len(y) - FEWEST + 1):
+        early, late = ahead[:k], ahead[k:]
+        if 0 < LOST * early.mean() < -late.mean() and mean_exceeds(early, late) and beside[-1] > beside[k - 1]:
+            text = f"{p.tag} is {early.mean():.3g} above the returns of training until step {at[k - 1]} and {-late.mean():.3g} below them from then on"
+            better = f"which go on from {beside[k - 1]:.3g} to {beside[-1]:.3g}"
+            return seen(f"{text}, {better}.", where=p.place(s.run, int(np.flatnonzero(p.usable)[k])), first=int(at[k]))
+    return absent(f"{p.tag} stays on the same side of the returns of training.", where=p.place(s.run, 0))
 
 
 def reward_steps_to_other_scale(s: Symptoms) -> Sign:

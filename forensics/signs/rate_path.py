@@ -20,7 +20,7 @@ from forensics.detectors import (
     schedule_length,
 )
 from forensics.run import rate_shape, settings
-from forensics.run.configured_rate import ENDLESS
+from forensics.run.configured_rate import is_endless
 from forensics.run.evaluations import LEVEL
 from forensics.run.plan import planned_steps
 from forensics.run.robust import error_of_median, median, noise_by_steps
@@ -120,7 +120,7 @@ def schedule_ends_early(s: Symptoms) -> Sign:
         return cannot_tell(f"{NOT_LOGGED}.")
     if plan is None:
         return cannot_tell("the planned number of steps is not known.")
-    if kind is not None and any(c in str(kind.value).lower() for c in ENDLESS):
+    if kind is not None and is_endless(kind):
         return does_not_arise(f"no end of the schedule is set: config asks for {str(kind.value)[:40]} ({kind.where}).")
     if int(rate.step.max()) < schedule_length.EARLY * plan:
         return does_not_arise(f"the log ends at step {rate.step.max()} of {plan}, too early to see where the schedule ends.")

@@ -61,7 +61,11 @@ def weights_shrink(s: Symptoms) -> Sign:
 def weights_leap(s: Symptoms) -> Sign:
     """A norm of weights goes within one logged interval ten times as far as ever before, while neither the gradient nor the rate grew by half as much,
     and no restart lies between: no update did that (Dixit et al., Silent data corruptions at scale, arXiv 2102.11245)."""
-    logged = [n for name in ("param.norm", "param.norm_layer") for n in parts(s.run, name) if n.usable.sum() > BEFORE + 1]
+    named = [n for name in ("param.norm", "param.norm_layer") for n in parts(s.run, name)]
+    worded = [
+        n for n in weight_norms.of_parts(s.run) if n.tag not in {m.tag for m in named}
+    ]  # of weights, by how they stay where they leapt
+    logged = [n for n in (*named, *worded) if n.usable.sum() > BEFORE + 1]
     if not logged:
         return cannot_tell("the norm of the weights was not logged often enough.")
     restarts = [f.first_step for f in s.of(restart.Facts) if f.first_step is not None]
@@ -72,6 +76,8 @@ def weights_leap(s: Symptoms) -> Sign:
         farthest = np.maximum.accumulate(moved)[:-1]
         leaps = [i for i in range(BEFORE, len(moved)) if moved[i] > max(LEAPS * farthest[i - 1], OF_NORM * abs(x[i]))]
         if not leaps or farthest[leaps[0] - 1] <= 0:
+            continue
+        if n in worded and not _stays(x[leaps[0] :], moved[leaps[0]]):
             continue
         before, after = int(step[leaps[0]]), int(step[leaps[0] + 1])
         if any(before <= r <= after for r in restarts) or _driven(s, before, after, moved[leaps[0]] / farthest[leaps[0] - 1]):
@@ -102,6 +108,11 @@ def weights_stop_moving(s: Symptoms) -> Sign:
             text = f"{n.tag} moves until step {since}, and is {n.value[-1]:.6g} in all {still} values from there on"
             return seen(f"{text}, while the training goes on.", where=n.place(s.run, len(n) - still), first=since, last=int(n.step[-1]))
     return absent(f"Of {len(logged)} norms of weights none stops moving.")
+
+
+def _stays(x: Floats, leap: float) -> bool:
+    """Whether values from the one before a leap on stay where it led, five of them and more: those of a batch come back."""
+    return len(x) > BEFORE and bool((np.abs(x[1:] - x[1]) < leap / LEAPS).all())
 
 
 def _driven(s: Symptoms, before: int, after: int, times: float) -> bool:

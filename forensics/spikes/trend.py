@@ -74,8 +74,15 @@ def turn(y: Floats, found: Sequence[Excursion]) -> Turn | None:
     if len(y) >= 2 * MANY:  # a long log is looked at in blocks
         each = len(y) // MANY
         slow = _turn(np.median(calm[: len(y) // each * each].reshape(-1, each), axis=1))
-        return slow and replace(slow, start=slow.start * each, peak=slow.peak * each)
-    return _turn(calm)
+        slow = slow and replace(slow, start=slow.start * each, peak=slow.peak * each)
+    else:
+        slow = _turn(calm)
+    return None if slow is None or _comes_down(y, slow.start) else slow
+
+
+def _comes_down(y: Floats, start: int) -> bool:
+    """Whether what looks like a rise from ``start`` on is the tail of an excursion that was cut off: the values right before it stand above the end."""
+    return start >= WINDOW and median(y[start - WINDOW : start]) > median(y[-WINDOW:])
 
 
 def _turn(calm: Floats) -> Turn | None:

@@ -7,6 +7,7 @@ sklearn's gradient boosting (``Iter  Train Loss  Remaining Time``), skorch, fast
   Names of four columns and more wait for it, whatever is printed between (Towards-Realtime-MOT).
 - Rows go on, whatever else is printed between them, until another line of names has rows. The axis falls (a restart, a step back) only
   where the names are printed again or the row has the decimals of the one before.
+- The first column may have no name, as where pandas prints a table; it must rise then.
 - ``-`` and words are no values. Of ``12.3 s``, ``45%`` and ``0.31*`` the number counts; of a clock (``00:12``) nothing.
 - A row of fewer cells than names has its cells under the names that they stand below.
 """
@@ -84,7 +85,7 @@ class Header(NamedTuple):
 
 def headers(text: str, pos: int) -> list[Header]:
     """The ways to read a line as names of columns, an axis among them."""
-    counts = "#" in text or not _AXIS_WORDS.isdisjoint(_WORD.findall(text.lower(), pos))
+    counts = "#" in text or text.startswith(",", pos) or not _AXIS_WORDS.isdisjoint(_WORD.findall(text.lower(), pos))
     if len(text) > _MOST_TEXT or not counts or _NUMBER_ALONE.search(text, pos):
         return []
     if _BARS.search(text, pos):
@@ -101,12 +102,15 @@ def headers(text: str, pos: int) -> list[Header]:
 
 def _named(text: str, spans: list[Span], cells: Callable[[str, int], list[Span]], spaced: bool) -> list[Header]:
     names = [text[a:b] for a, b in spans]
-    if len(names) < 2 or not all(n == "#" or (_NAME.fullmatch(n) and len(n.split()) <= 4) for n in names):
+    indexed = names[0] == "" and not spaced  # as pandas prints a table: the rows are counted in a column without a name
+    if len(names) < 2 or not all(n == "#" or (_NAME.fullmatch(n) and len(n.split()) <= 4) for n in names[indexed:]):
         return []
     keys = [vocabulary.plain(n.lstrip("# ")) or n for n in names]
     keys[:2] = ["epoch", "step"] if keys[:2] == ["e", "#"] else keys[:2]  # spaCy's
     epoch = next((keys.index(e) for e in vocabulary.EPOCH if e in keys), None)
     steps = vocabulary.step_names(keys) + [k for k in keys if k in _WEAK and k not in vocabulary.STEP_ORDER]
+    if indexed and not steps and epoch is None:
+        return [Header(names, spans, cells, spaced, 0, None, weak=True)]
     sure = [s for s in steps if s not in _WEAK or epoch is not None]
     if not steps and epoch is None:
         return []

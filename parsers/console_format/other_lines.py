@@ -15,7 +15,7 @@ from parsers.console_format.tracebacks import FRAME, TRACEBACK, Traceback
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Rows
 
-MAX_ALIKE, MAX_OVERFLOWS = 200, 10_000
+MAX_ALIKE, MAX_OVERFLOWS, _RANKS = 200, 10_000, 100  # the last, a bound: lines within which all ranks say the same
 _BATCH = lazy_re(r"\b(?P<key>shards?|files|ids|sample_ids|samples|indices|doc_ids)=\[(?P<list>[^\[\]]*+)\]")
 _BATCH_STEP = lazy_re(r"^(?>.*?\bbatch\b).*?\b(?:step|iter|iteration)[= :]++(\d{1,15})\b")
 _WITH_IDS = lazy_re(
@@ -54,7 +54,7 @@ class Words:
         self.warned = -_QUOTES - 1  # the last line with a warning of Python's, which quotes a line of its program
         self.last_overflow = ("", -1)
         self.above = ""  # the line before
-        self.said: collections.deque[tuple[str, str, int | None]] = collections.deque(maxlen=16)
+        self.said: collections.deque[tuple[tuple[str, str, int | None], int]] = collections.deque(maxlen=16)  # what was said, and its line
 
     def event(self, where: Where, event: Event, step: int | None) -> None:
         step = event.step if event.step is not None else step
@@ -64,9 +64,9 @@ class Words:
         alike = (event.kind, re.sub(r"\d+", "0", event.text))
         if event.kind in {"start", "finished", "checkpoint_saved", "resume"}:  # once a step, not once a rank and file
             said = (event.kind, re.sub(r"\d+", "", " ".join(w for w in event.text.split() if "/" not in w)), step)
-            if said in self.said:
+            if any(said == other and (step is not None or where.line - line <= _RANKS) for other, line in self.said):
                 return
-            self.said.append(said)
+            self.said.append((said, where.line))
         self.alike[alike] += 1
         if self.alike[alike] <= (MAX_OVERFLOWS if event.kind == "overflow" else MAX_ALIKE):
             self.rows.event(event.kind, event.text, level=event.level, step=step, time=where.time, at=where.line, rank=where.rank)

@@ -28,6 +28,15 @@ def test_a_loss_that_climbs_above_its_first_level_and_comes_back_late_diverged(t
     assert analyzed(tmp_path / "b", [r | {"loss": x[i]} for i, r in enumerate(rows)], config).verdict == "healthy"
 
 
+def test_the_tail_of_a_spike_that_comes_back_is_no_drift(tmp_path: Path) -> None:
+    x = [0.08 + 0.4 * math.exp(-i / 12) + 0.004 * math.sin(7 * i) for i in range(200)]
+    tail = [v + (0.8 * math.exp(-(i - 100) / 14) + 0.006 if i >= 100 else 0) for i, v in enumerate(x)]
+    case = analyzed(tmp_path / "a", [{"step": i, "loss": v} for i, v in enumerate(tail)])
+    assert "loss_spike" in kinds(case) and "divergence" not in kinds(case)
+    risen = [v + (0.0004 * (i - 100) if i >= 100 else 0) for i, v in enumerate(x)]
+    assert "divergence" in kinds(analyzed(tmp_path / "b", [{"step": i, "loss": v} for i, v in enumerate(risen)]))
+
+
 def test_data_in_one_order_climb_again_and_again_and_not_for_long(tmp_path: Path) -> None:
     """Dry months and wet ones: the loss is above its first level every pass, for a few values each."""
     seasons = [0.03, 0.03, 0.1, 0.12, 0.1, 0.12, 0.1, 0.03, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02, 0.02] * 10

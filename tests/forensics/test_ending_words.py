@@ -98,3 +98,15 @@ def test_a_command_line_that_is_refused_is_a_death_before_the_first_step(tmp_pat
     e = how_it_ended.ending(read(tmp_path))
     assert (e.kind, e.before_first_step) == ("exception", True)
     assert said.removeprefix("train.py: ") in e.says
+
+
+def test_a_rank_that_was_killed_goes_before_a_stack_that_names_no_error(tmp_path: Path) -> None:
+    """What the others raise where a peer is gone is its consequence."""
+    folder = written(tmp_path / "r", [{"step": i, "loss": 2 - i / 100} for i in range(17)])
+    torn = 'Traceback (most recent call last):\n  File "train.py", line 47, in worker\n    dist.all_reduce(flat)\n'
+    (folder / "rank0.log").write_text(torn + "Read error [127.0.0.1]:13745: Connection reset by peer\n")
+    (folder / "launcher.log").write_text("launcher: rank 1 exit code -9\nlauncher: rank 0 exit code 1\n")
+    end = how_it_ended.ending(read(folder))
+    assert (end.kind, end.says) == ("signal", "launcher: rank 1 exit code -9")
+    (folder / "launcher.log").write_text("launcher: rank 1 exit code 1\nlauncher: rank 0 exit code 1\n")
+    assert how_it_ended.ending(read(folder)).kind == "exception"

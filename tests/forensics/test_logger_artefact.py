@@ -11,7 +11,9 @@ from forensics.case import Finding
 from forensics.detectors import logger_artefact, loss_spike
 from forensics.errors import CannotTell
 from forensics.run import nan_filter
-from forensics.run.series import series
+from forensics.run.series import Floats, series
+from forensics.signs import logged_wrongly
+from forensics.signs.sign import Symptoms
 from parsers.tables import Run
 from tests.forensics.curves import noisy, run_of
 
@@ -155,11 +157,32 @@ def emptied(*tags: str, **other: np.ndarray) -> Run:
     return run_of({**{tag: x * (1 + i) for i, tag in enumerate(tags)}, **other}, interval=10)
 
 
-def test_without_a_loss_two_metrics_that_are_zero_together_are_a_meter() -> None:
-    assert found(emptied("other/D(x)", "other/D(G(z))"))["meter"].facts.count == 8
+def test_without_a_loss_two_metrics_that_are_zero_together_are_none_of_the_training() -> None:
+    assert found(emptied("other/D(x)", "other/D(G(z))"))["zeros"].facts.count == 8
     assert not found(emptied("other/D(x)", **{"other/hits": noisy(160, 0.03)}))  # one alone may be so by what it measures
     with pytest.raises(CannotTell, match="not logged"):
         found(emptied("rl.len"))
+
+
+ZERO = np.where(np.isin(np.arange(60), (20, 43)), 0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        (noisy(60, 0.03) * ZERO, 5 * noisy(60, 0.03) * ZERO, True),
+        (noisy(60, 0.03) * ZERO, 5 * noisy(60, 0.03), False),  # one alone may be so by what it measures
+        (noisy(60, 0.03) * ZERO, np.where(np.arange(60) > 50, 0.0, 5 * noisy(60, 0.03) * ZERO), False),  # zero elsewhere, too
+        (np.r_[noisy(20, 0.03), 0, 0.01 * noisy(22, 0.03), 0, noisy(16, 0.03)], 5 * noisy(60, 0.03) * ZERO, False),  # on its way to zero
+        (noisy(60, 0.03) * (np.arange(60) != 20), 5 * noisy(60, 0.03) * (np.arange(60) != 20), False),  # once
+    ],
+)
+def test_two_metrics_that_are_zero_in_the_same_rows_alone(one: Floats, other: Floats, told: bool) -> None:
+    run = run_of({"loss.train": noisy(60, 0.01), "other/distance": one, "other/q": other})
+    f = found(run).get("zeros")
+    assert (f is not None) == told
+    assert f is None or (f.severity, f.facts.step, f.facts.count) == ("warning", 20, 2)
+    assert logged_wrongly.zeros_at_once(Symptoms(run, (f,) if f else ())).state == ("seen" if told else "absent")
 
 
 @pytest.mark.parametrize(("factor", "held", "made"), [(900.0, 1.0, True), (900.0, 400.0, False), (900.0, None, False), (3.0, 1.0, False)])

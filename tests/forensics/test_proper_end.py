@@ -24,6 +24,8 @@ from forensics.signs.sign import Symptoms
         ("| End of training | test loss 4.93 | test ppl 138.31\n", "said"),
         ("training Res18 finished\n", "said"),
         ("Total Execution Time: 415.10 seconds\n", "said"),
+        ("finish\n", "said"),
+        ("precision    recall  f1-score   support\n\n         cat       1.00      0.75      0.86         4\n", "said"),
         ("2026-03-04 05:06:07,000 - vae - INFO - finished\n", "said"),
     ],
 )
@@ -244,3 +246,14 @@ def test_trainings_of_one_log_that_are_equally_long_look_finished(tmp_path: Path
 )
 def test_what_is_saved_or_summed_up_after_the_loop_ends_it(tmp_path: Path, last: str, kind: str) -> None:
     assert how_it_ended.ending(read(console(tmp_path / "r", last))).kind == kind
+
+
+@pytest.mark.parametrize(("lines", "kind"), [(20, "unknown"), (200, "finished")])
+def test_what_has_no_step_and_is_said_again_long_after_is_of_another_launch(tmp_path: Path, lines: int, kind: str) -> None:
+    """Ranks say the same one behind the other."""
+    folder = tmp_path / "r"
+    folder.mkdir()
+    between = "".join(f"cell {'abcdefghij'[i % 10]} of the array\n" for i in range(lines))
+    after = "".join(f"artefact {'abcdefghij'[i % 10]}\n" for i in range(40))
+    (folder / "train.log").write_text(f"building the model\nTraining finished.\n{between}Training finished.\n{after}")
+    assert how_it_ended.ending(read(folder)).kind == kind

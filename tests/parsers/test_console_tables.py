@@ -36,6 +36,7 @@ TABLES = {
     "colours": "  epoch    train_loss     dur\n-------  ------------  ------\n"
     + "".join(f"      {i}        \x1b[36m{v:.4f}\x1b[0m  0.1234\n" for i, v in LOSSES),
     "commas in a log": "start\nepoch, train_loss, lr\n1, 2.0, 1e-3\n2, 1.0, 1e-3\n3, 0.5, 1e-4\ndone in 12.3 s\n",
+    "an index without a name": "Results\n\n,train_loss,val_acc\n1,2.0,0.1\n2,1.0,0.2\n3,0.5,0.3\n\nBest\n",
     "clock in front": "2024-01-01 10:00:00 INFO  epoch   train_loss\n"
     + "".join(f"2024-01-01 10:0{i}:00 INFO  {i:5d}   {v:10.4f}\n" for i, v in LOSSES),
     "a word that must rise": "episode  train_loss\n1  2.0\n2  1.0\n3  0.5\n",

@@ -95,6 +95,13 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (A.attention_logits_grew, "seen", {"loss.train": SPIKE, "attn.max_logit": 2 * np.exp(T / 50)}, {}),
     (A.attention_logits_grew, "absent", {"loss.train": LOSS, "attn.max_logit": 2 + 0.001 * T}, {}),
     (A.attention_logits_grew, "cannot tell", {"loss.train": LOSS}, {}),
+    (
+        A.attention_logits_grew,
+        "absent",
+        {"loss.train": np.where(T < 100, LOSS, np.nan), "attn.max_logit": np.where(T < 100, 5.0, np.nan)},
+        {},
+    ),  # of a model that is no more
+    (A.attention_logits_grew, "seen", {"loss.train": np.where(T < 297, LOSS, np.nan), "attn.max_logit": 2 * np.exp(T / 50)}, {}),
     (A.attention_saturated_from_start, "seen", {"loss.train": FROM_CHANCE, "attn.max_logit": 130 + 10 * NORM}, {"config": CHARS}),
     (A.attention_saturated_from_start, "absent", {"loss.train": FROM_CHANCE, "attn.max_logit": 13 + NORM}, {"config": CHARS}),
     (A.attention_saturated_from_start, "absent", {"loss.train": FROM_CHANCE, "attn.max_logit": 2 * np.exp(T / 50)}, {"config": CHARS}),

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from forensics.detectors import level_shift, loss_spike, train_eval_gap
+from forensics.detectors import level_shift, loss_spike, nonfinite, train_eval_gap
 from forensics.errors import CannotTell
 from forensics.run.series import Floats
 from forensics.signs import input_statistics as I
@@ -48,6 +48,8 @@ def symptoms(run: Run) -> Symptoms:
         (ONCE, at(LARGEST, 300), ABSENT, ABSENT),  # not where the loss spikes
         (ONCE, at(LARGEST, 200, 100), ABSENT, ABSENT),  # elsewhere, too, and the loss bore it
         (STRETCH, at(LARGEST, *range(200, 240)), ABSENT, SEEN),
+        (STRETCH, np.where((T >= 200) & (T < 240), 14.0, LARGEST), ABSENT, SEEN),  # four times their size, and in no other row
+        (ONCE, np.where(T == 200, 14.0, LARGEST), ABSENT, ABSENT),  # a tail has such a value now and then
         (STRETCH, at(LARGEST, 200), SEEN, ABSENT),  # what follows is the recovery
         (LOSS, at(LARGEST, 200), CANNOT_TELL, CANNOT_TELL),  # no spike
     ],
@@ -83,6 +85,8 @@ def test_inputs_that_step_where_the_loss_does(loss: Floats, inputs: Floats, stat
         ("x_mean", MEAN, ABSENT),
         ("x_std", np.r_[np.full(20, 50.0), np.ones(N - 20)], ABSENT),  # scaled from then on
         ("x_max", 255 + MEAN, CANNOT_TELL),  # of images that are scaled a largest value says little
+        ("data/amp_max", 4e5 + MEAN, SEEN),
+        ("data/amp_max", 4e5 + np.round(MEAN * 100), CANNOT_TELL),  # ids of tokens are whole numbers
         ("batch_mean", 250 + MEAN, CANNOT_TELL),  # milliseconds of a batch, or its inputs
     ],
 )
@@ -182,4 +186,34 @@ def test_the_range_of_a_batch_that_a_log_prints(tmp_path: Path, said: str, state
     lines += [f"step {i} loss {2 - i / 99:.4f}" for i in range(1, 40)]
     (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
     found = I.inputs_far_from_unit(Symptoms(read(tmp_path), ()))
+    assert found.state == state, found.text
+
+
+@pytest.mark.parametrize(
+    ("tag", "value", "state"),
+    [
+        ("buffer/obs_absmax", np.where(T < 300, 8.0, 30000.0), SEEN),
+        ("buffer/obs_absmax", np.where(T == 300, 30000.0, LARGEST), SEEN),
+        ("buffer/obs_absmax", np.where(T < 300, 8.0, 80.0), ABSENT),
+        ("buffer/obs_absmax", np.where(T < 2, 8.0, 30000.0), ABSENT),  # a beginning
+        ("buffer/size", np.where(T < 300, 8.0, 30000.0), CANNOT_TELL),
+    ],
+)
+def test_inputs_that_leap(tag: str, value: Floats, state: str) -> None:
+    assert I.inputs_leap(symptoms(run_of({"loss.train": LOSS, f"other/{tag}": value}))).state == state
+
+
+@pytest.mark.parametrize(
+    ("tag", "value", "state"),
+    [
+        ("tgt_max", np.where(T == 300, np.inf, LARGEST), SEEN),
+        ("input/max", np.where(T >= 300, np.nan, LARGEST), SEEN),
+        ("tgt_max", LARGEST, ABSENT),
+        ("tgt_max", np.where(np.isin(T, (100, 300)), np.inf, LARGEST), ABSENT),  # it was so before, and did no harm
+        ("out_max", np.where(T == 300, np.inf, LARGEST), CANNOT_TELL),
+    ],
+)
+def test_what_came_in_with_the_data(tag: str, value: Floats, state: str) -> None:
+    run = run_of({"loss.train": np.where(T >= 300, np.nan, LOSS), f"other/{tag}": value})
+    found = I.data_not_finite_first(Symptoms(run, tuple(nonfinite.detect(run))))
     assert found.state == state, found.text

@@ -223,3 +223,15 @@ def test_tokens_of_a_small_set_stand_at_one_share(hits: str, told: bool, tmp_pat
     rows: list[dict[str, Any]] = [{"step": i, "loss": 3 - i / 40} for i in range(1, 61)]
     rows += [{"step": i, "eval_loss": 3 - i / 80, hits: 77 / 104} for i in range(10, 61, 10)]
     assert ("accuracy_is_one_class" in kinds(analyzed(tmp_path / "a", rows))) == told
+
+
+def test_a_loss_of_few_values_that_still_falls_tells_no_floor() -> None:
+    x = np.array([0.681, 0.539, 0.505, 0.481, 0.459])
+    run = run_of({"loss.train": x, "acc.train": np.full(5, 0.854)})
+    assert loss_beside_hits.loss_of_probabilities(Symptoms(run, ())).state == "cannot tell"
+    assert (
+        loss_beside_hits.loss_of_probabilities(
+            Symptoms(run_of({"loss.train": np.r_[x[:4], np.full(9, 0.48)], "acc.train": np.full(13, 0.854)}), ())
+        ).state
+        == "seen"
+    )

@@ -56,6 +56,9 @@ SETTLES = np.where(np.arange(N) < 5, MIXED, 0.0)
         ({"other/val_auc": 0.5 + 0.004 * (np.arange(N) % 3 - 1)}, "cannot tell"),  # an order, and by chance
         ({"other/recall": NONE, "acc.eval": ALL * 0.03}, "cannot tell"),  # nothing is right: another matter
         ({"other/recall": MIXED, "acc.eval": ALL * 0.97}, "cannot tell"),
+        ({"other/val/P_recall": NONE, "other/val/S_recall": MIXED, "loss.eval": 1.1 - MIXED}, "seen"),  # of one kind none
+        ({"other/val/P_recall": NONE, "loss.eval": 2 - MIXED}, "cannot tell"),  # the loss hardly moves: it may be the beginning
+        ({"other/val/P_recall": SETTLES, "loss.eval": 1.1 - MIXED}, "cannot tell"),
         ({"other/recall_at_10": NONE, "acc.eval": ALL * 0.97}, "cannot tell"),
         ({"loss.train": MIXED}, "cannot tell"),
     ],

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from forensics.signs import kl_weight as K
@@ -108,6 +109,7 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
         {"rl.reward": 1.0 + np.where(T < 60, T % 3 > 0, T % 5 < 2)},
         {},
     ),  # counted in ones: a median moves by a whole one
+    (PR.evaluated_return_falls_behind, "cannot tell", {"rl.reward": GROWS}, {}),
     (PR.reward_fell, "cannot tell", {"loss.train": FADES}, {}),
     (PR.reward_fell, "cannot tell", {"loss.train": FADES, "pref.margin": GROWS, "rl.reward": np.where(T < 60, GROWS, -3)}, {}),
     (PR.reward_steps_to_other_scale, "seen", {"rl.reward": np.where(T < 60, 9, -9.2), "rl.len": 20 * ONE}, {}),
@@ -267,3 +269,27 @@ def test_odd_runs_raise_nothing(look: Callable[[Symptoms], Sign], x: Any) -> Non
         ("other/kl_loss", "other/kl_weight", "other/moe/expert_1_load", "other/router/entropy", "other/div", "other/loss_D"),
     ):
         assert look(Symptoms(run_of(dict.fromkeys(names, x)), ())).state in ("absent", "cannot tell", "seen")
+
+
+@pytest.mark.parametrize(
+    ("trained", "evaluated", "state"),
+    [
+        (GROWS, GROWS + np.where(T < 60, 3.0, -3.0), "seen"),
+        (GROWS, GROWS + np.where(T < 60, 3.0, -0.3), "absent"),  # training caught up
+        (GROWS, GROWS + 3.0, "absent"),
+        (np.where(T < 60, GROWS, -3.0), np.where(T < 60, GROWS + 3.0, -9.0), "absent"),  # both got worse
+        (GROWS, GROWS + np.where(T < 110, 3.0, -3.0), "absent"),  # one evaluation
+    ],
+)
+def test_an_evaluation_that_leaves_what_is_trained(trained: Any, evaluated: Any, state: str) -> None:
+    """The returns of training at each step, those of the evaluation at each tenth."""
+    run = run_of({"rl.reward": trained, "loss.aux": FADES})
+    rows = run.tables["metrics"].to_pylist()
+    held = [
+        row | {"tag": "eval/mean_reward", "value": float(evaluated[row["step"]])}
+        for row in rows
+        if row["name"] == "rl.reward" and row["step"] % 10 == 9
+    ]
+    run.tables["metrics"] = pa.Table.from_pylist([*rows, *held], run.tables["metrics"].schema)
+    found = PR.evaluated_return_falls_behind(Symptoms(run, ()))
+    assert found.state == state, found.text

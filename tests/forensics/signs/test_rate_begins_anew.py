@@ -88,6 +88,31 @@ def test_a_launch_that_goes_on_from_weights_alone(tmp_path: Path, kept: str) -> 
     assert ("optimizer_state_lost" in {h.id for h in judge(run).hypotheses}) == (not kept)
 
 
+@pytest.mark.parametrize(("cut", "first", "resumed"), [(False, 61, [[60]]), (True, 61, [[60]]), (True, 65, [[60]]), (True, 75, [[]])])
+def test_a_save_without_what_the_others_hold(tmp_path: Path, cut: bool, first: int, resumed: list[list[int]]) -> None:
+    """Its weights may be unreadable; and the first logged step of a launch is up to an interval behind its save."""
+    torch, safetensors = pytest.importorskip("torch"), pytest.importorskip("safetensors.torch")
+    for begin, name in ((5, "a"), (first, "b")):
+        rows = [{"step": begin + 5 * k, "loss": 3 - 0.001 * (begin + k)} for k in range(12)]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    layer = torch.nn.Linear(8, 8)
+    adam = torch.optim.Adam(layer.parameters())
+    layer(torch.randn(4, 8)).sum().backward()
+    adam.step()
+    for step in (60, 120):
+        home = tmp_path / f"checkpoint-{step}"
+        home.mkdir()
+        safetensors.save_file({"model.layer.weight": torch.randn(8, 8)}, str(home / "model.safetensors"))
+        (home / "trainer_state.json").write_text(json.dumps({"global_step": step, "log_history": []}))
+        torch.save({"last_epoch": step, "rng": torch.randn(4)}, home / "rng_state.pth")
+    torch.save(adam.state_dict(), tmp_path / "checkpoint-120" / "optimizer.pt")
+    if cut:
+        (tmp_path / "checkpoint-60" / "model.safetensors").write_bytes(b"")
+    run = forensics.read(str(tmp_path))
+    found = [f for f in checkpoint_state.detect(run) if f.facts.what == "optimizer_missing"]
+    assert [f.facts.resumed for f in found] == resumed
+
+
 @pytest.mark.parametrize("line", ["ckpt_60.pt", "warmup.pt", None])
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_line_that_names_the_file_of_weights_alone(tmp_path: Path, line: str | None, whole: bool) -> None:

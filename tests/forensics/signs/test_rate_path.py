@@ -94,9 +94,16 @@ def test_the_end_of_the_schedule() -> None:
         (COSINE, {}),
         (None, {"max_steps": N}),
         (COSINE, {"max_steps": N, "schedule": "cyclic"}),
+        (EARLY, {"max_steps": N, "schedule": "cyclic"}),
         (FLAT, {"max_steps": 4000}),
     ):
         assert of("schedule_ends_early", lr, **config).state == CANNOT_TELL
+
+
+def test_one_cycle_has_an_end() -> None:
+    up = np.minimum(np.arange(N) / 20, 1.0) * EARLY
+    for name in ("onecycle", "OneCycleLR", "1cycle"):
+        assert of("schedule_ends_early", up, max_steps=N, schedule=name).state == SEEN
 
 
 def test_the_last_stair_of_a_step_schedule_has_no_end() -> None:

@@ -73,6 +73,9 @@ CALM = 1 + 0.1 * np.random.default_rng(6).standard_normal(N)
         ({"param.norm": LEAPS, "loss.train": STANDS, "grad.norm": np.where(T == 40, 8.0, CALM)}, None, "seen"),  # not by that much
         ({"param.norm": GROWS, "loss.train": STANDS}, None, "absent"),
         ({"param.norm": GROWS + np.where(T >= 40, 0.1, 0.0), "loss.train": STANDS}, None, "absent"),  # small beside the norm
+        ({"other/norm/encoder": LEAPS, "loss.train": STANDS}, None, "seen"),
+        ({"other/norm/encoder": LEAPS + 40 * CALM, "loss.train": STANDS}, None, "absent"),  # of a batch's vectors: it scatters
+        ({"other/norm/encoder": np.where(T == 40, LEAPS, GROWS), "loss.train": STANDS}, None, "absent"),  # and comes back
         ({"param.norm": LEAPS[38:43], "loss.train": STANDS[38:43]}, None, "cannot tell"),
         ({"loss.train": STANDS}, None, "cannot tell"),
     ],
