@@ -120,7 +120,7 @@ def _of_losses(run: Run) -> Iterator[Finding]:
     past = _past_best(run, judged) if judged is not None else None
     try:
         pairs = _pairs(run)
-        found = [gap for held, train in pairs if (gap := _gap(run, held, train)) is not None]
+        found = [turned for held, train in pairs if (turned := gap(run, held, train)) is not None]
     except CannotTell:
         if past is None:
             raise
@@ -157,7 +157,8 @@ def _training_turned(run: Run, since: int) -> bool:
     return after >= (1 + AGAIN) * before or falls_without_end(train.value[train.usable])
 
 
-def _gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
+def gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
+    """A loss of held-out data that turns up while the training loss falls on. Raises CannotTell where too few evaluations were logged."""
     keep = surviving(held)
     if len(keep) < LEAST_EVALS:
         raise CannotTell(f"only {len(keep)} evaluations were logged")

@@ -21,7 +21,8 @@ def steps(run: Run, before: dict[str, Any], after: dict[str, Any]) -> int:
     again = max(last - after["steps"][0] + (every if first == every else 1), 0)
     attempt, step, epoch = _epochs(run)
     ended, begun = epoch[attempt == before["index"]], epoch[(attempt == after["index"]) & (step <= last)]
-    return 0 if len(ended) and len(begun) and begun.min() > ended.max() else again
+    to_its_end = step[attempt == before["index"]].max(initial=-1) >= last - every  # a row that both files have is the later attempt's
+    return 0 if to_its_end and len(ended) and len(begun) and begun.min() > ended.max() else again
 
 
 @once

@@ -14,7 +14,8 @@ from forensics.run.robust import median, robust_sigma
 from forensics.run.series import Floats
 
 EQUAL = 1e-5  # relative: rounding of logs that print six digits
-LEAST, SIDE = 30, 10  # common steps; steps on each side of a change
+LEAST, SIDE = 20, 10  # common steps: two sides; steps on each side of a change
+HALF_AGAIN = 0.5  # unit: of two ranks, the one that costs half as much again; less may be what each of them reads
 NOISES, SURE = 2.0, 8.0  # noises of one value that a lasting difference must have; standard errors
 SPIKE, TALL = 15.0, 0.5  # noises and share by which a rank stands out alone for a few steps
 OWN = 2.0  # unit: twice; of eight ranks the range of one step is 2.9 noises, and neighbours of one rank differ by 1
@@ -84,9 +85,19 @@ def one_apart(x: Floats, floor: float) -> Shape | None:
     shapes = [(replace(s, relative=float(np.expm1(s.relative)) if ratios else s.relative), errors) for s, errors in found]
     known = [s for s, errors in shapes if s.noises >= NOISES and errors >= SURE and s.relative >= floor]
     if not known:
-        return None
+        return _always_above(d) if two and ratios else None
     best = max(known, key=lambda s: (s.pattern == "jump", s.noises))
     return replace(best, column=_who_moved(y, best.row)) if two else best
+
+
+def _always_above(d: Floats) -> Shape | None:
+    """Of two ranks the one that costs half as much again in the middle, and no less than the other at any step: by chance once in 2^20."""
+    for j in range(2):
+        level = float(np.expm1(median(d[:, j])))
+        if level >= HALF_AGAIN and d[:, j].min() > 0:
+            noise = robust_sigma(d[:, j])
+            return Shape("apart", j, 0, level, level, median(d[:, j]) / noise if noise > 0 else np.inf)
+    return None
 
 
 def alone(x: Floats) -> Shape | None:

@@ -30,6 +30,7 @@ _CHECKSUM = lazy_re(
 
 EFFECTS = {"weights_checksum_differs": "ranks"}  # symptoms of their own, for which there is no detector
 _NORM = lazy_re(r"norm|l[12]\b", re.I)
+SHARED = 0.9  # unit: nine of ten; a line of one rank may be torn, or a step behind
 REPLICAS = 0.05  # unit: a twentieth; shards hold different layers, whose norms lie further apart
 
 
@@ -99,6 +100,19 @@ def weights_checksum_differs(s: Symptoms) -> Sign:
     m = matrices[0]
     equal = round(rank_shapes.equal_share(m.value) * len(m.step))
     return absent(f"{m.tag} is equal on {len(m.ranks)} ranks at {equal} of the {len(m.step)} steps that they share.")
+
+
+def ranks_share_weights(s: Symptoms) -> Sign:
+    """Gradient norm or weights are the same number on all ranks at nine of ten steps: they train one model, and what differs is what each of them reads."""
+    logged = [m for name in ("param.norm", "grad.norm") if (m := ranks.matrix(s.run, name)) is not None and len(m.step) >= rank_shapes.SIDE]
+    if not logged:
+        return _alone(s, "a norm of the gradients or the weights")
+    m = max(logged, key=lambda m: -rank_shapes.equal_share(m.value))  # the one that is equal least often
+    share = rank_shapes.equal_share(m.value)
+    text = f"{m.tag} is equal on {len(m.ranks)} ranks at {share:.0%} of {len(m.step)} steps."
+    return (
+        seen(text, where=_line(s, m.tag, int(m.step[0])), first=int(m.step[0]), last=int(m.step[-1])) if share >= SHARED else absent(text)
+    )
 
 
 def _may_be_shards(s: Symptoms, m: ranks.Matrix) -> str:

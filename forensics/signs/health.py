@@ -163,22 +163,24 @@ def changes_as_configured(s: Symptoms) -> Sign:
 
 def stage_learned(s: Symptoms) -> Sign:
     """The loss jumps where config announces other data, and nine tenths of the jump are undone before the next such stage, or the end, while no
-    evaluation turns up there: it costs nothing that was known."""
+    evaluation turns up there; or the evaluations end within a tenth of all that they had gained of their best: it costs nothing that was known."""
     begins, train = sorted({a.step for a in announced(s.run) if a.about == "data"}), series(s.run, "loss.train")
     if not begins or train is None:
         return cannot_tell("config announces no other data on the way." if train is not None else "no training loss was logged.")
-    if (turned := eval_turned_where_training_jumped(s)).state == SEEN:
+    kept = _kept(held.evaluations(s.run)[1])
+    if not kept and (turned := eval_turned_where_training_jumped(s)).state == SEEN:
         return absent(turned.text)
     rows = surviving(train)
     step, x = train.step[rows], train.value[rows]
     found = []
     for f in s.of(loss_spike.Facts, divergence.Facts, traps=True):
         stage = next((b for b in begins if f.first_step is not None and abs(f.first_step - b) <= 2 * train.interval), None)
-        if stage is not None and _undone(step, x, stage, next((b for b in begins if b > stage), int(step[-1]) + 1)):
+        if stage is not None and (kept or _undone(step, x, stage, next((b for b in begins if b > stage), int(step[-1]) + 1))):
             found.append(f)
     if not found:
         return absent(f"The loss does not jump at the announced step {begins[0]}, or does not come back from it.")
-    return seen(f"{found[0].title}; config announces other data there, and the loss comes down again.", found, first=found[0].first_step)
+    back = "the evaluations keep what they had gained" if kept else "the loss comes down again"
+    return seen(f"{found[0].title}; config announces other data there, and {back}.", found, first=found[0].first_step)
 
 
 def loss_redefined_as_announced(s: Symptoms) -> Sign:
@@ -201,6 +203,11 @@ def loss_redefined_as_announced(s: Symptoms) -> Sign:
         return absent(f"The loss does not jump at the announced step {told[0].step}.")
     text = f"{found[0].title}; config announces that the loss changes there ({told[0].key} = {told[0].says})."
     return seen(text, found, where=told[0].where, first=found[0].first_step)
+
+
+def _kept(x: Floats) -> bool:
+    """Whether the last evaluations are within a tenth of all that was gained of the best one."""
+    return len(x) >= LEAST and x[0] > x.min() and median(x[-3:]) - x.min() <= (1 - UNDONE) * (x[0] - x.min())
 
 
 def _undone(step: Ints, x: Floats, begin: int, end: int) -> bool:

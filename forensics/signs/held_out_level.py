@@ -31,6 +31,7 @@ EARLY, LEAST = 5, 20  # statistical: medians of 5 and 15 are off by half and a t
 BEGINS = 0.1  # share of the run by which its log must begin, as for the plateau detector
 BELOW = 6  # evaluations: all of six on one side by chance has a probability of 1 in 64
 ABOVE = 0.1  # unit: a tenth of all answers; what training gets right beyond the share of one class
+FEW, WHOLE = 50, 1e-4  # answers; bound: of fifty the share of right ones scatters by 5 %, two or three steps of it; the digits of a log
 ALIKE = 4  # statistical: evaluations; four equal ones to the printed digits are no chance while the loss moves
 STRONG = 0.5  # dropout: that of hidden units in the paper (JMLR 15, 2014); of less, less is seen
 ERRORS = 2  # statistical: standard errors; of no difference it is once in twenty
@@ -183,13 +184,18 @@ def accuracy_is_one_class(s: Symptoms) -> Sign:
             f"The training accuracy is {median(late):.3g}, above that of the evaluations ({share[-1]:.3g}): a constant answer cannot do that."
         )
     same = int(np.flatnonzero(np.r_[True, share[::-1] != share[-1]][1:])[0]) if (share != share[-1]).any() else len(share)
-    full = share[-1] in (0, 1, 100)
+    full, least = share[-1] in (0, 1, 100), ALIKE * (1 + (_of_few(held.shares(share)) and same < len(share)))
     moved = float(np.ptp(loss[-max(same * len(loss) // len(share), 2) :])) > MOVES * abs(float(loss[0]))
-    if same >= max(ALIKE, len(share) // 2) and moved and not full:
+    if same >= max(least, len(share) // 2) and moved and not full:
         return seen(
             f"The last {same} of {len(share)} evaluation accuracies are all {share[-1]:.6g}, while the loss moves.", first=int(step[-same])
         )
     return absent(f"{len(share)} evaluation accuracies take {len(np.unique(share))} values, from {share.min():.4g} to {share.max():.4g}.")
+
+
+def _of_few(share: Floats) -> bool:
+    """Whether all shares are whole numbers of so few answers that neighbouring evaluations are often alike."""
+    return any((np.abs(share * n - np.round(share * n)) <= WHOLE * n).all() for n in range(2, FEW + 1))
 
 
 def eval_noisy(s: Symptoms) -> Sign:

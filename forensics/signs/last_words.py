@@ -27,6 +27,7 @@ _CUDA = lazy_re(
 _REASON = lazy_re(r"^an exception ended the run: (.+?)(?:; the next attempt begins at step .*)?$", re.S)
 _CLASS = lazy_re(r"[A-Za-z_][\w.]{0,59}(?=:|$)")
 _NUMBER = lazy_re(r"0x[0-9a-f]+|\d+", re.I)
+_PEER = lazy_re(r"(?i)\bconnection (?:was )?(?:reset|closed) by (?:the )?(?:remote )?peer")
 _SENDERS = {"interrupt": "a person", "scheduler": "the scheduler", "signal": "a signal"}
 _LONGEST = 200  # characters of a quoted line
 
@@ -43,8 +44,23 @@ def exception_quoted(s: Symptoms) -> Sign:
 
 
 def launcher_says_failed(s: Symptoms) -> Sign:
-    """Only a launcher, a tracker or an exit code says that the run failed, and nothing says of what."""
-    return _died_of(s, "exception", _names_nothing)
+    """Only a launcher, a tracker or an exit code says that the run failed, and nothing says of what, not even that another rank was gone."""
+    return _died_of(s, "exception", lambda e: _names_nothing(e) and not _lost_peer(s))
+
+
+def peer_gone(s: Symptoms) -> Sign:
+    """A rank failed as its connection to another one was reset or closed, and no line of any rank says of what that one died."""
+    lost, died = _lost_peer(s), _died_of(s, "exception", _names_nothing)
+    if died.state != SEEN:
+        return died
+    if not lost:
+        return absent("No line of a rank says that its connection to another one was reset or closed.", died.findings)
+    return seen(f'{died.text} A rank says: "{lost[:160]}".', died.findings, where=died.where, **died.numbers)
+
+
+def _lost_peer(s: Symptoms) -> str:
+    """What a rank says of a connection to another one that was reset or closed; empty where none does."""
+    return next((str(e["text"]) for e in endings.events(s.run, "nccl", "traceback", "warning") if _PEER.search(str(e["text"]))), "")
 
 
 def exception_repeats(s: Symptoms) -> Sign:

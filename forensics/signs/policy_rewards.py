@@ -75,8 +75,8 @@ def reward_never_rose(s: Symptoms) -> Sign:
 
 
 def evaluated_return_falls_behind(s: Symptoms) -> Sign:
-    """The returns of the evaluation were above those of training beside them, and from some evaluation on they are half as far below, by three standard
-    errors, while training goes on getting better: it is evaluated on something else than it trains on."""
+    """From some evaluation on all returns are lower than the one before it and lie below those of training beside them, by a fifth and by three standard
+    errors more than until then, while training goes on getting better: it is evaluated on something else than it trains on."""
     told = _reward(s)
     held = [p for p in parts(s.run, "rl.reward") if loss_names.EVAL.search(words(p.tag)) and p.usable.sum() >= 2 * FEWEST]
     if told is None or not held or loss_names.EVAL.search(words(told[0].tag)):
@@ -88,8 +88,9 @@ def evaluated_return_falls_behind(s: Symptoms) -> Sign:
     ahead = y - beside
     for k in range(FEWEST, len(y) - FEWEST + 1):
         early, late = ahead[:k], ahead[k:]
-        if 0 < LOST * early.mean() < -late.mean() and mean_exceeds(early, late) and beside[-1] > beside[k - 1]:
-            text = f"{p.tag} is {early.mean():.3g} above the returns of training until step {at[k - 1]} and {-late.mean():.3g} below them from then on"
+        behind = -late.mean() > max(LOST * early.mean(), AT_LEAST * abs(beside[-1])) and mean_exceeds(early, late)
+        if behind and y[k:].max() < y[k - 1] and beside[-1] > beside[k - 1]:
+            text = f"{p.tag} is {y[k - 1]:.4g} at step {at[k - 1]} and {median(y[k:]):.4g} from then on, {-late.mean():.3g} below the returns of training"
             better = f"which go on from {beside[k - 1]:.3g} to {beside[-1]:.3g}"
             return seen(f"{text}, {better}.", where=p.place(s.run, int(np.flatnonzero(p.usable)[k])), first=int(at[k]))
     return absent(f"{p.tag} stays on the same side of the returns of training.", where=p.place(s.run, 0))

@@ -129,11 +129,13 @@ class Steps:
 
     def _composed(self, epoch: int, it: int, total: int, held_out: bool) -> int:
         """The step of iteration ``it`` of ``total``. Epochs that go on with another number of batches (another batch size after a resume) go on in
-        steps, too; those that fall back are as they were."""
+        steps, too; those that fall back are as they were. A batch of an evaluation stands where training stands (``held_out``)."""
         since, step, length = self.begun
         over = max(0, self.bar[1] - self.bar[2]) if self.bar[0] < epoch else 0  # steps of the epoch before that its total leaves out
         last, end = self.ran
         rises = epoch > last >= 0
+        if held_out and last == epoch and total < length and self.step is not None:
+            return self.step  # its batches are counted by themselves, and training stands where it stood
         if held_out and not length:
             return (epoch - self.base) * total + it
         if not length and rises and end != (last + 1 - self.base) * total:  # another launch goes on, with another number of batches

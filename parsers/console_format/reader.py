@@ -27,7 +27,7 @@ LABEL = lazy_re(r"\s*(\d{1,5}):(?: |$)")  # srun -l: the task that wrote the lin
 # ray's: a count of lines, none of the run's
 _OFTEN = lazy_re(r"(?:\x1b\[\d+m)?\[repeated \d+x across cluster\](?: \(Ray deduplicates logs .*)?")
 _TOLD = lazy_re(
-    r"(?i)overflow|detected|skipping|nan loss|non-?finite|spike|stopping_early|early.?stop|end of training|training (?:is |was )?(?:complete|finished|done)|peak memory|total.time|^\W*+best (?:epoch|iter|round)"
+    r"(?i)overflow|detected|skipping|nan loss|non-?finite|spike|stopping_early|early.?stop|end of training|training (?:is |was )?(?:complete|finished|done)|peak memory|total.time|^\W*+best (?:epoch|iter|round)|\bresum\w{0,3}\W.{0,60}(?:checkpoint|ckpt|\.pth?\b)"
 )
 # What glog writes in front of information: TensorFlow's allocator asks for less where it "failed to allocate" (cuda_driver.cc)
 _INFORMS = lazy_re(r"(?:^|\s)I(?:\d{4} [\d:.]+ +\d+)? +[\w./-]+\.(?:cc|cpp|cu):\d+\]")
@@ -128,7 +128,7 @@ class Reader:
             event = event._replace(level="warning")
         if event is not None and (
             not reports
-            or event.kind in {"overflow", "nonfinite", "warning", "finished", "loop_end", "summary"}
+            or event.kind in {"overflow", "nonfinite", "warning", "finished", "loop_end", "summary", "resume"}
             or (heads and event.kind == "evaluation")
         ):
             self._event(where, self._placed(event, line))

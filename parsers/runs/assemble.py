@@ -68,7 +68,7 @@ def runs(group: Group, overrides: dict[str, str]) -> list[Run]:
     tables["metrics"], by_state = states_beside.placed(tables["metrics"], [f.source for f in files])
     numbered = [f.source for f in files if f.source.path not in by_state]
     tables["metrics"], by_bar = bars_beside.placed(tables["metrics"], tables["events"], numbered)
-    tables["metrics"], by_environment = environments.placed(tables["metrics"], numbered)
+    tables["metrics"], by_environment = environments.placed(tables["metrics"], tables["config"], numbered)
     tables["metrics"], merged = duplicates.drop_copies(tables["metrics"], formats)
     counted = frozenset(f.source.path for f in files if EPISODE_STEPS in f.source.note)  # nothing but a launch sets these back, either
     tables, found_attempts = attempts.assign(tables, formats, of_epochs | counted)

@@ -68,10 +68,16 @@ def _split(files: list[FileRead], known: list[Unit], root: Path, alone: bool) ->
             beside = [r for r in own if unit.format in TRACKERS and all(u.home == unit.home for u in r)]
             copied = [r for r in own if r not in beside and any(is_copy(u, unit) for u in r)]
             nearest = max(copied or own, key=lambda r: max(nearness(u.home, unit.home) for u in r))
+            proven = [r for r in own if any(_told_twice(u, unit) for u in r)]  # of one life with it, and so with each other
+            joins = [
+                *(beside if copied else ()),
+                *(proven if nearest in proven else ()),
+            ]  # what a tracker kept beside a launch goes with it
+            for r in joins:
+                if r is not nearest and r in runs:
+                    nearest += r
+                    runs.remove(r)
             nearest.append(unit)
-            for r in beside if copied else ():  # what a tracker kept beside a launch goes with it
-                nearest += r
-                runs.remove(r)
         else:
             runs.append([unit])
     runs = one_log.joined_runs(runs)

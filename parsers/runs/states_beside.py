@@ -1,7 +1,8 @@
 """Numbered lines beside the state that the same training saved: transformers' ``{'loss': ..., 'epoch': 2.1}`` and its ``trainer_state.json``.
 
 The lines say their epoch and no step, the state says both of each of its entries. Each line stands at the step that the state has for its epoch;
-all lines of measurements must have one, in a state of the same training: its last epoch is the last one of the lines. Where a run stopped before its
+all lines with a loss must have one, in a state of the same training: its last epoch is the last one of the lines; what other lines say stands at the step
+above them. Where a run stopped before its
 next save the lines go on beyond the state: then what both say must be equal, no epoch go back, and the steps follow from the length of the state's epochs.
 """
 
@@ -43,7 +44,8 @@ def placed(metrics: pa.Table, sources: Sequence[Source]) -> tuple[pa.Table, dict
         told.setdefault(_printed(x), set()).add(n)
     of_line = {place: _printed(x) for place, x in zip(at[mine & epochs].tolist(), value[mine & epochs].tolist(), strict=True)}
     sure = {x: min(n) for x, n in told.items() if len(n) == 1}
-    if len(of_line) < _LEAST or not sure or not set(at[mine].tolist()) <= of_line.keys():
+    losses = np.isin(name, [i for i, n in enumerate(names) if n.startswith("loss.")])
+    if len(of_line) < _LEAST or not sure or not set(at[mine & losses].tolist()) <= of_line.keys():
         return metrics, {}
     last = max(sure, key=float)
     beyond = {x for x in of_line.values() if float(x) > float(last)}
@@ -52,7 +54,9 @@ def placed(metrics: pa.Table, sources: Sequence[Source]) -> tuple[pa.Table, dict
         sure |= {x: round(float(x) * sure[last] / float(last)) for x in beyond}
     if not set(of_line.values()) <= sure.keys() or last not in of_line.values():
         return metrics, {}
-    step[mine] = [sure[of_line[place]] for place in at[mine].tolist()]
+    lines = np.array(sorted(of_line))
+    above = lines[np.maximum(np.searchsorted(lines, at[mine], side="right") - 1, 0)]
+    step[mine] = [sure[of_line[place]] for place in above.tolist()]
     column = arrow.numbers(step.astype(np.int64), present)
     place = metrics.schema.get_field_index("step")
     return metrics.set_column(place, metrics.schema.field("step"), column), {counted[0]: NOTE.format(state=min(states, key=len))}

@@ -63,7 +63,8 @@ def _experiment(data: memoryview, start: int, end: int) -> dict[str, Any]:
                     domain = _json_list(data, inner, inner_stop)
                 elif n == 6 and w == BYTES:
                     domain = _interval(data, inner, inner_stop)
-            config[f"hparams.domain.{key}"] = domain
+            if domain is not None:  # what a sweep may choose from: no setting of this run, and not called as one
+                config[f"hparams.domain_of_{key}"] = domain
         elif number == 5 and wire == BYTES:
             for n, w, inner, inner_stop in fields(data, (at, stop)):
                 if n == 1 and w == BYTES:

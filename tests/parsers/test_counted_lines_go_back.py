@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import parsers
+from forensics.run import done_twice
 from parsers.tables import Run
 
 
@@ -74,3 +75,18 @@ def test_lines_that_say_other_losses_than_the_state_are_of_another_training(tmp_
     (tmp_path / "out/checkpoint-168").mkdir(parents=True)
     state(tmp_path / "out/checkpoint-168", 24)
     assert len(parsers.read_all(tmp_path)) == 2
+
+
+START = "2026-11-29 18:34:32 start params=60727 train=6400 resume={}\n"
+
+
+def test_what_stands_between_the_lines_takes_the_step_above_it(tmp_path: Path) -> None:
+    """A line of the program's own that counts something has no epoch; the launch that it begins did again what the state has from the second."""
+    (tmp_path / "train.log").write_text(
+        START.format("None") + said([*tenths(1, 24), *tenths(21, 30)], {24: START.format("out/checkpoint-140")})
+    )
+    state(tmp_path, 30)
+    run = parsers.read(tmp_path)
+    assert [a["steps"] for a in run.attempts] == [[7, 168], [147, 210]]
+    assert run.attempts[1]["evidence"].text.startswith("start params=60727")
+    assert done_twice.steps(run, run.attempts[0], run.attempts[1]) == 28

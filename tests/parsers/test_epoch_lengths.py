@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import parsers
 from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS
 from tests.parsers.test_plan_lines import read, said
 
@@ -62,3 +63,18 @@ def test_epochs_that_take_another_number_of_batches_go_on_in_steps(tmp_path: Pat
 def test_a_second_training_with_other_batches_counts_from_its_own_beginning(tmp_path: Path) -> None:
     tables, _ = read(tmp_path, keras(range(1, 4), 50) + keras(range(1, 4), 5))
     assert [m["step"] for m in tables["metrics"] if m["tag"] == "loss"] == [50, 100, 150, 5, 10, 15]
+
+
+def test_batches_of_an_evaluation_stand_where_training_stands(tmp_path: Path) -> None:
+    """Of another set, with a total of its own: ``VALID SET | Epoch [02/9], Step[0010/0031]``."""
+    row = "| {} SET | Epoch [{:02d}/9], Step[{:04d}/{:04d}], Loss: {:.4f}, Top 1 Acc: 0.1875\n"
+    lines = []
+    for epoch in range(1, 5):
+        lines += [row.format("TRAIN", epoch, i, 444, 4 / epoch + 0.001 * i) for i in range(0, 444, 20)]
+        lines += [row.format("VALID", epoch, i, 31, 2 / epoch + 0.001 * i) for i in range(0, 31, 10)] + [
+            f"valid Loss: {2 / epoch:.4f} Top 1 Acc: 0.19\n"
+        ]
+    (tmp_path / "nohup.out").write_text("".join(lines))
+    rows = parsers.read(tmp_path).tables["metrics"].to_pylist()
+    assert {r["step"] for r in rows if r["name"] == "loss.eval"} == {444 * k - 4 for k in range(1, 5)}
+    assert max(r["step"] for r in rows if r["name"] == "loss.train") == 4 * 444 - 4

@@ -380,6 +380,20 @@ def test_monitors_of_environments_that_run_at_the_same_time_are_of_one_training(
         assert len(set().union(*steps.values())) == 180
 
 
+@pytest.mark.parametrize(("n_envs", "times"), [(4, 4), (1, 1), (3, 1), (None, 1)])
+def test_one_of_several_environments_has_a_monitor(n_envs: int | None, times: int, tmp_path: Path) -> None:
+    """Its steps are those of one environment; config says how many there are, and the training's table ends as many times further."""
+    rows = [f"{20 + i}.0,96,{3 * i + 2.5:.2f}" for i in range(78)]
+    (tmp_path / "train.monitor.csv").write_text('#{"t_start": 1.7e9, "env_id": "None"}\nr,l,t\n' + "\n".join(rows) + "\n")
+    table = [f"{s},{20 + s / 1000},96" for s in range(512, 30209, 512)]
+    head = "time/total_timesteps,rollout/ep_rew_mean,rollout/ep_len_mean"
+    (tmp_path / "progress.csv").write_text("\n".join([head, *table]) + "\n")
+    (tmp_path / "config.json").write_text(json.dumps({"horizon": 96} | ({"n_envs": n_envs} if n_envs else {})))
+    run = parsers.read(tmp_path)
+    steps = [r["step"] for r in run.tables["metrics"].to_pylist() if r["tag"] == "r"]
+    assert (steps[0], steps[-1]) == (times * 95 + 1, times * (96 * 78 - 1) + 1)
+
+
 def test_launches_that_a_log_counts_and_a_checkpoint_that_is_picked_up(tmp_path: Path) -> None:
     rows = [f"upd {i:5d}  row {8 * i:6d}  nll {loss(i):.4f}  gn 0.845" for i in range(2, 121, 2)]
     second = ["signal: SIGUSR1 (requeue), leaving after checkpoint", "##### launch 2 on ws5 #####", "picked up last.pt (upd 60)"]

@@ -191,6 +191,7 @@ def test_torch_hparams(tmp_path: Path) -> None:
     config = {row["key"]: json.loads(row["value"]) for row in read.rows["config"]}
     assert {key: config[key] for key in ("lr", "batch", "amp", "name")} == {"lr": 0.1, "batch": 16, "amp": True, "name": "adam"}
     assert config["api_key"] == "***" and config["hparams.metrics"] == ["hparam/acc"]
+    assert not [k for k in config if k.startswith("hparams.domain")]  # torch names the settings once more, without a value
     assert [row["text"] for row in read.rows["events"]] == ["hparams session: success"]
     assert [(tag, v) for tag, _, v, _ in read.scalars()] == [("hparam/acc", 0.5)]
     assert read.notes == []

@@ -143,3 +143,17 @@ def test_one_process_logs_what_it_gathered_of_each_rank(tmp_path: Path, values: 
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     run = read(tmp_path)
     assert between_ranks.ranks_part(Symptoms(run, tuple(rank_disagreement.detect(run)))).state == state
+
+
+def twice(i: int, rank: int) -> float:
+    return local(i, rank) * (1 + rank)
+
+
+@pytest.mark.parametrize(("norm", "state"), [(shared, SEEN), (one_leaves, ABSENT), (all_leave, ABSENT)])
+def test_ranks_that_share_weights_and_read_other_data(tmp_path: Path, norm: Value, state: str) -> None:
+    assert looked("ranks_share_weights", tmp_path, 3, grad_norm=norm).state == state
+
+
+@pytest.mark.parametrize(("train", "state"), [(twice, SEEN), (local, ABSENT)])
+def test_of_two_ranks_the_one_that_always_costs_half_as_much_again(tmp_path: Path, train: Value, state: str) -> None:
+    assert looked("one_rank_apart_throughout", tmp_path, 2, loss=train).state == state

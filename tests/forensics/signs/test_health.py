@@ -48,6 +48,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (W.rate_as_configured, "cannot tell", {"lr": COSINE}, {}),
     (W.stage_learned, "seen", {"loss.train": RELEARNT}, STAGES),
     (W.stage_learned, "absent", {"loss.train": WORSE}, STAGES),
+    (W.stage_learned, "seen", {"loss.train": WORSE, "loss.eval": 2 + 3 * np.exp(-T / 20)}, STAGES),  # what was known is kept
+    (W.stage_learned, "absent", {"loss.train": WORSE, "loss.eval": 2 + 3 * np.exp(-T / 20) + np.where(T >= 200, 1.0, 0)}, STAGES),
     (W.stage_learned, "cannot tell", {"loss.train": RELEARNT}, {}),
     (W.loss_redefined_as_announced, "seen", {"loss.train": WORSE}, {"config": {"ic_weight": "1 until 200, 30 after"}}),
     (W.loss_redefined_as_announced, "absent", {"loss.train": WORSE}, {"config": {"ic_weight": "1 until 300, 30 after"}}),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import forensics
@@ -18,6 +19,7 @@ from forensics.pipeline import examined
 from forensics.signs import held_out as H
 from forensics.signs import held_out_chance as C
 from forensics.signs import held_out_level as L
+from forensics.signs.second_evaluation import second_evaluation_turns_up
 from forensics.signs.sign import Sign, Symptoms
 from tests.forensics.curves import run_of
 
@@ -163,6 +165,7 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (L.accuracy_is_one_class, "absent", both(FALLS, FALLS) | {"acc.eval": np.ones(60)}, {}),
     (L.accuracy_is_one_class, "absent", both(FALLS, FALLS) | {"acc.eval": np.full(60, 0.79), "acc.train": 0.92 + T / 6000}, {}),
     (L.accuracy_is_one_class, "seen", both(FALLS, FALLS) | {"acc.eval": np.full(60, 0.2), "acc.train": np.full(60, 0.94)}, {}),
+    (L.accuracy_is_one_class, "seen", both(FALLS, FALLS) | {"acc.eval": np.r_[np.arange(22) % 5 + 17, np.full(38, 21)] / 24}, {}),
     (L.accuracy_is_one_class, "cannot tell", both(FALLS, FALLS), {}),
     (L.eval_noisy, "seen", both(FALLS, 1.5 + 2 * np.exp(-T / 4) + 0.02 * np.sin(T * T * 0.37)), {}),
     (L.eval_noisy, "absent", both(FALLS, 3 - T / 30), {}),
@@ -238,3 +241,30 @@ OF_SCORES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any]]] = [
 def test_scores_of_held_out_data(look: Callable[[Symptoms], Sign], state: str, metrics: Mapping[str, Any]) -> None:
     sign = look(symptoms(metrics, {}))
     assert sign.state == state, sign.text
+
+
+@pytest.mark.parametrize(("answers", "state"), [(24, "absent"), (2400, "seen")])
+def test_of_few_answers_as_many_are_right_by_chance(answers: int, state: str) -> None:
+    """Four of eight evaluations alike: of 24 answers that happens to a model that learns."""
+    hits = np.round(
+        np.array([0.7917, 0.875, 0.875, 0.8333, 0.875, 0.875, 0.875, 0.875]) * answers + (answers > 24) * np.array([1, 2, 0, 3, 0, 0, 0, 0])
+    )
+    run = run_of({"loss.train": FALLS, "loss.eval": FALLS[:8], "acc.eval": hits / answers})
+    assert L.accuracy_is_one_class(Symptoms(run, ())).state == state
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "state"),
+    [
+        (FALLS, TURNS, "seen"),
+        (FALLS, FALLS + 0.1, "absent"),
+        (TURNS, TURNS + 0.1, "absent"),  # both: overfitting
+    ],
+)
+def test_a_second_set_that_turns_up(first: Any, second: Any, state: str) -> None:
+    run = run_of({"loss.train": FALLS, "loss.eval": first})
+    rows = run.tables["metrics"].to_pylist()
+    more = [r | {"tag": "test_loss", "value": float(second[i])} for i, r in enumerate(r for r in rows if r["name"] == "loss.eval")]
+    run.tables["metrics"] = pa.Table.from_pylist([*rows, *more], run.tables["metrics"].schema)
+    found = second_evaluation_turns_up(Symptoms(run, ()))
+    assert found.state == state, found.text

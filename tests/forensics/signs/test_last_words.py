@@ -26,6 +26,7 @@ XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has 
 CTRL_C = TRACE.format(where="step") + "KeyboardInterrupt\n"
 KILLED = "/bin/bash: line 7: 4242 Killed    python train.py\n"
 DONE = "Training completed\n"
+PEER = "RuntimeError: [gloo/transport/tcp/pair.cc:537] Read error [127.0.0.1]:49551: Connection reset by peer\n"
 CODE = "srun: error: n17: task 5: Exited with exit code 1\n"
 
 
@@ -45,6 +46,11 @@ def looked(sign: str, folder: Path) -> Sign:
     ("disk_full_quoted", DISK, SEEN, "disk full"),
     ("disk_full_quoted", TRACE.format(where="save") + "RuntimeError: basic_ios::clear: iostream error\n", SEEN, "disk full"),
     ("disk_full_quoted", KEY, ABSENT, "KeyError"),
+    ("launcher_says_failed", CODE, SEEN, "exit code 1"),
+    ("launcher_says_failed", PEER + CODE, ABSENT, "exit code 1"),
+    ("peer_gone", PEER + CODE, SEEN, "Connection reset by peer"),
+    ("peer_gone", CODE, ABSENT, "No line of a rank"),
+    ("peer_gone", PEER + KEY, ABSENT, "KeyError"),
     ("exception_quoted", QUIT, SEEN, "BdbQuit"),
     ("hardware_fault_quoted", XID, SEEN, "Xid"),
     ("hardware_fault_quoted", CUDA, ABSENT, "CUDA error"),
