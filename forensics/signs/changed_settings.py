@@ -16,6 +16,7 @@ from forensics.run import settings
 from forensics.run.inputs import objective
 from forensics.run.robust import median, robust_sigma
 from forensics.run.series import Floats, series
+from forensics.signs.counted_anew import OF_DATA_ORDER
 from forensics.signs.saved_state import OF_OPTIMIZER_STATE
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.lazy_regex import lazy_re
@@ -87,12 +88,13 @@ def batch_change_in_config_and_log(s: Symptoms) -> Sign:
 
 
 def other_settings_differ(s: Symptoms) -> Sign:
-    """Settings differ between two launches, other than the batch size, the processes that it goes with, and whether the optimizer's state is loaded."""
+    """Settings differ between two launches, other than the batch size, the processes that it goes with, and whether the optimizer's state or the place
+    in the data is loaded."""
     resized = bool(batch_changes(s))
 
     def another(key: str) -> bool:
         of_batch = "batch" in key.lower() or (resized and shares_out(key))
-        return not of_batch and not OF_OPTIMIZER_STATE.fullmatch(key)
+        return not of_batch and not OF_OPTIMIZER_STATE.fullmatch(key) and not OF_DATA_ORDER.fullmatch(key)
 
     return _between_launches(s, another, "but for the batch size")
 

@@ -17,6 +17,10 @@ AHEAD = 2  # unit: rows; the first one behind a restart may be an interval later
 RISES = 0.9  # bound: share of the distances; more falls are those of a place within each epoch
 LEAST = 5  # bound: values of a count: its pace is the median of four distances
 RESUMED = "resume resume_from resume_path resume_ckpt resume_checkpoint resume_from_checkpoint load_checkpoint restore restore_from"
+# a switch for where the next launch begins in the data, and for nothing else: of the Trainer, of fairseq, of loops
+OF_DATA_ORDER = lazy_re(
+    r"(?i)(?:.*[./])?(?:ignore_data_skip|reset_data(?:loader|_?iterator)?|skip_(?:seen_)?batches|resume_data(?:loader)?)"
+)
 _SAVED = lazy_re(r"[A-Za-z].{0,200}\d")  # the name of a file that a step or an epoch stands in: no switch
 _PLACE = lazy_re(
     r"\b(?:pos|position|cursor|offset|samples?|sample id|consumed|seen|examples?|records?|rows?|docs?|documents?|sequences?|index|idx)\b"

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from forensics.run import settings
-from forensics.run.evaluations import shares
+from forensics.run.evaluations import classes, shares
 from forensics.run.series import Floats, Series, names, series
 from forensics.signs.loss_beside_hits import CLEAR, LEAST, WHOLE
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -45,6 +45,18 @@ def loss_too_low_for_its_misses(s: Symptoms) -> Sign:
         return absent(f"{text}.")
     where = loss.place(s.run, int(np.flatnonzero(loss.usable)[i[worst]]))
     return seen(f"{text}.", where=where, first=int(both[np.flatnonzero(below > CLEAR)[0]]), last=int(both[-1]))
+
+
+def loss_below_probabilities(s: Symptoms) -> Sign:
+    """Training or evaluation loss comes below ln(e + classes - 1) - 1, the least that a cross entropy of probabilities can be: it is given logits."""
+    n = classes(s.run)
+    logged = [p for p in (series(s.run, "loss.train"), series(s.run, "loss.eval")) if p is not None and p.usable.sum() >= LEAST]
+    if n is None or not logged:
+        return cannot_tell("the number of classes is not known." if n is None else f"fewer than {LEAST} losses were logged.")
+    floor = math.log(math.e + n - 1) - 1
+    p, lowest = min(((p, float(np.sort(p.value[p.usable])[LEAST - 1])) for p in logged), key=lambda x: x[1])
+    text = f"{p.tag} comes down to {lowest:.3g}; of probabilities of {n:.0f} classes a cross entropy is {floor:.3g} at least."
+    return seen(text, where=p.place(s.run, 0)) if lowest < floor - WHOLE else absent(text)
 
 
 def _another_objective(run: Run, loss: Series, hits: Series) -> str:

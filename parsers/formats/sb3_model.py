@@ -2,7 +2,8 @@
 
 ``save_to_zip_file`` (stable_baselines3/common/save_util.py) writes ``data`` first: the attributes of the algorithm, what JSON cannot hold as a pickle in base64 beside
 its class and the texts of its attributes. Plain values of public names are settings (``ent_coef``, ``gamma``, ``n_steps``), but for the counters and clocks of
-training. No pickle is read, and nothing is unpacked to disk. ``at`` is the entry in the JSON.
+training. Beside them lie the weights and the state of the optimizer: the file is a checkpoint, too, of the step ``num_timesteps`` (read by parsers.checkpoints).
+No pickle is read, and nothing is unpacked to disk. ``at`` is the entry in the JSON.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from parsers.lazy_regex import lazy_re
 from parsers.records import tolerant_json
-from parsers.tables import Gap, Note, Rows
+from parsers.tables import Gap, Note, Rows, relative
 
 AT = "entry"
 _FIRST = lazy_re(rb"PK\x03\x04.{22}\x04\x00..data", 16)  # 16: re.DOTALL
@@ -43,7 +44,10 @@ def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     if damage or not isinstance(document, dict):
         yield Gap(damage or "entry 1", "the settings in the zip are no JSON object", None)
         return
-    rows = Rows()
+    rows, info, done = Rows(), path.stat(), document.get("num_timesteps")
+    step = done if isinstance(done, int) and not isinstance(done, bool) else None
+    rows.add("checkpoints", step=step, path=relative(path, path.parent), kind="full", format="sb3", bytes=info.st_size, complete=True,
+             time=info.st_mtime, at=0)  # fmt: skip
     for at, (key, value) in enumerate(document.items(), 1):
         if isinstance(value, (bool, int, float, str)) and not key.startswith("_") and key not in _STATE:
             rows.config(key, value, at=at)

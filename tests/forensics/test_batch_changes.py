@@ -264,3 +264,13 @@ def test_a_policy_that_behaves_differently_after_a_change() -> None:
 )
 def test_values_that_two_files_write_otherwise_are_one(old: str, new: str, same: bool) -> None:
     assert config_change._same(old, new) == same
+
+
+@pytest.mark.parametrize(
+    ("key", "state"), [("training.ignore_data_skip", "cannot tell"), ("reset_dataloader", "cannot tell"), ("dropout", "seen")]
+)
+def test_where_a_launch_begins_in_the_data_is_no_other_setting(key: str, state: str) -> None:
+    run = run_of({"loss.train": np.linspace(2, 1, 120)}, attempts=[0] * 60 + [1] * 60)
+    facts = config_change.Facts([key], [[False, True]], 60, False)
+    change = evidence.found(facts, "A setting changed", (60, 60), "warning", evidence.text("settings", [key]))
+    assert other_settings_differ(Symptoms(run, (change,))).state == state

@@ -6,7 +6,11 @@ import json
 import zipfile
 from pathlib import Path
 
+import pytest
+
 import parsers
+from forensics.checkpoints import run_saves
+from forensics.detectors import frozen_weights
 from parsers.formats import sb3_model
 from parsers.tables import Run
 
@@ -55,3 +59,24 @@ def test_other_zips_are_not_claimed(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w") as z:
         z.writestr("data/train.log", "")
     assert not sb3_model.claims(path, path.read_bytes())
+
+
+def test_it_is_a_checkpoint_of_the_steps_that_were_trained(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    for step, value in ((512, 1.0), (1024, 2.0)):
+        weights = {"policy_net.0.weight": torch.full((8, 8), 0.5), "value_net.0.weight": torch.full((8, 8), value)}
+        with zipfile.ZipFile(tmp_path / f"rl_model_{step}_steps.zip", "w") as z:
+            z.writestr("data", json.dumps(DATA | {"num_timesteps": step}))
+            for name, state in (
+                ("policy.pth", weights),
+                ("policy.optimizer.pth", {"state": {}, "param_groups": [{"lr": 0.1, "params": [0, 1]}]}),
+            ):
+                with z.open(name, "w", force_zip64=True) as f:
+                    torch.save(state, f)
+    (tmp_path / "progress.csv").write_text("time/total_timesteps,rollout/ep_rew_mean\n" + "".join(f"{64 * i},{i}\n" for i in range(1, 17)))
+    run = parsers.read(tmp_path)
+    found = run_saves.of_run(run)
+    assert [c.step for c in found] == [512, 1024]
+    assert {t.name for t in found[0].contents.tensors} == {"policy.policy_net.0.weight", "policy.value_net.0.weight"}
+    (told,) = frozen_weights.detect(run)
+    assert told.title.startswith("1 of 2 weights are bit for bit the same at step 512 and at step 1024")

@@ -225,6 +225,18 @@ def test_tokens_of_a_small_set_stand_at_one_share(hits: str, told: bool, tmp_pat
     assert ("accuracy_is_one_class" in kinds(analyzed(tmp_path / "a", rows))) == told
 
 
+@pytest.mark.parametrize(("train", "held_out", "classes", "state"), [
+    (1.4, 0.57, 7, SEEN),
+    (1.4, 1.2, 7, ABSENT),
+    (1.1, 1.3, 7, SEEN),
+    (1.4, 0.57, None, CANNOT_TELL),
+])  # fmt: skip
+def test_a_loss_that_probabilities_cannot_reach(train: float, held_out: float, classes: int | None, state: str) -> None:
+    metrics = {"loss.train": train + np.exp(-np.arange(40) / 5), "loss.eval": held_out + np.exp(-np.arange(40) / 5)}
+    run = run_of(metrics, config={"num_labels": classes} if classes else {})
+    assert loss_below_misses.loss_below_probabilities(Symptoms(run, ())).state == state
+
+
 def test_a_loss_of_few_values_that_still_falls_tells_no_floor() -> None:
     x = np.array([0.681, 0.539, 0.505, 0.481, 0.459])
     run = run_of({"loss.train": x, "acc.train": np.full(5, 0.854)})
