@@ -18,19 +18,22 @@ from parsers.tables import Run
 
 MATTER = ("loss_spike", "nonfinite", "divergence")  # without these a run cannot be called healthy
 MATTER_RISING = ("nonfinite", "divergence", "plateau")  # a reward goes down and up: its jumps are no spikes, but it has to rise
+MATTER_OF_TWO = ("nonfinite",)
 LONGEST = 120  # characters of a headline's first half
 _ABRUPT = {"nonfinite": 0, "loss_spike": 1}  # kinds that say more of one moment than others
 SOON = 0.05  # of the planned steps; bound: a warmup takes no longer, and what comes behind it has not been seen
 QUOTED = 40  # characters by which a quoted log line is known
 
 
-def verdict(run: Run, findings: Sequence[Finding], checks: Sequence[Check]) -> str:
+def verdict(run: Run, findings: Sequence[Finding], checks: Sequence[Check], balanced: bool = False) -> str:
     """unhealthy: a finding of severity warning or worse stands; healthy: what matters ran and is clear; else inconclusive, as where somebody
-    stopped the run short of its plan, or its log breaks off at the beginning: what was still to come cannot be judged."""
+    stopped the run short of its plan, or its log breaks off at the beginning: what was still to come cannot be judged. Where two players were
+    looked at, and neither wins (``balanced``), no loss stands for the whole, and there is none to spike or to diverge."""
     if any(f.severity in GRAVE for f in findings):
         return "unhealthy"
     outcome = {c.id: c.status for c in checks}
-    if not _stopped_short(run) and all(outcome.get(m) in ("clear", "fired") for m in (MATTER_RISING if rises(run) else MATTER)):
+    matter = MATTER_RISING if rises(run) else MATTER_OF_TWO if balanced else MATTER
+    if not _stopped_short(run) and all(outcome.get(m) in ("clear", "fired") for m in matter):
         return "healthy"
     return "inconclusive"
 

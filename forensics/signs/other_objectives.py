@@ -37,6 +37,7 @@ NO_PAIRS = "the accuracy of preferences was not logged."
 
 DISCRIMINATOR = (
     r"^(?=.*\b(d|disc|dis|discriminator|critic)\b)(?=.*\b(loss|losses|err|l)\b)(?!.*\b(g|gen|generator|real|fake|gp|penalty|reg)\b)"
+    r"|^d [ab]$"  # CycleGAN's
 )
 ON_REAL, ON_FAKE = (
     r"^d x$|^d[ /]real$|^p real$|\b(out d real|d real (prob|mean|score))$|^real (prob|score)$",

@@ -2,8 +2,7 @@
 
 One scan serves every framework instead of a regex for each: a number belongs to the words before it, back to the last
 separator (``|``, ``,``, bracket, two spaces, the number before). That reads ``lm loss: 2.3E+00 |``,
-``loss 4.32 (4.56)``, ``step:1/1480 train_loss:7.9`` and ``{'loss': '2.3'}`` alike. Frameworks appear only where
-they differ from this:
+``loss 4.32 (4.56)``, ``step:1/1480 train_loss:7.9`` and ``{'loss': '2.3'}`` alike. Frameworks appear only where they differ from this:
 
 - ``Epoch(train) [9][100/270]`` (mmengine), ``Train: 3 [ 100/1251 (8%)]`` (timm), ``1|600|Loss: 2.3`` (torchtune),
   ``s:10 tel:3.2`` (llm.c: test loss; ``trl`` train loss).
@@ -136,7 +135,8 @@ class _Scan:
     def _fraction(self, i: int, key: str, role: str) -> None:
         """``120/500``: a step of how many, an epoch of how many, or neither."""
         m, gap = self.tokens[i]
-        opened = (gap.rstrip()[-1:] in {"[", "(", "|", ":", "<"} or _DRAWN.search(gap) is not None) and not self._of_share(i)
+        before = "[" if i == 1 and gap == " " and self.tokens[0][1] == "[" else gap.rstrip()[-1:]  # "[3 800/75400]"
+        opened = (before in {"[", "(", "|", ":", "<"} or _DRAWN.search(gap) is not None) and not self._of_share(i)
         beside = "epoch" in self.found and key.lower() in vocabulary.LAST_RESORT  # "epoch=0 i=378/530", or no word at all
         bare = key.lower() in _TRAINING or beside or (not key and (opened or (i == 0 and not gap.strip())))
         roles = ("skip", "skip")
@@ -160,8 +160,8 @@ class _Scan:
         return i > 0 and self.tokens[i][1].strip() == "(" and self.tokens[i - 1][0]["unit"] == "%"
 
     def _number(self, i: int, key: str, role: str, previous: str) -> None:
-        m, gap = self.tokens[i]
-        span, unit = m.span("num"), (m["unit"] or "").strip()
+        (m, gap), unit = self.tokens[i], (self.tokens[i][0]["unit"] or "").strip()
+        span = m.span("num")
         where = self._position(i, key, role, unit)
         if where:
             self._place(where, key, span)

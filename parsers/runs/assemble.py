@@ -42,6 +42,9 @@ def parts(f: FileRead) -> list[FileRead]:
     return [FileRead(f.path, f.source, batches, f.gaps, run) for run, batches in found.items()]
 
 
+_A_FILE_EACH = {"mlflow_files"}  # formats of trackers that write a file for each metric
+
+
 @dataclass
 class Group:
     """The files that make up one run."""
@@ -58,7 +61,8 @@ def runs(group: Group, overrides: dict[str, str]) -> list[Run]:
     framework = _framework(tables, files)
     logged = set(arrow.words(tables["metrics"]["tag"])) if overrides else set()
     overrides = {name: tag for name, tag in overrides.items() if tag in logged}  # a tag that was not logged takes no name from another
-    tables["metrics"], meanings = _named(tables["metrics"], framework, overrides, objectives.criteria(tables["config"]))
+    alone = frozenset(f.source.path for f in files if f.source.format in _A_FILE_EACH)
+    tables["metrics"], meanings = _named(tables["metrics"], framework, overrides, objectives.criteria(tables["config"]), alone)
     formats = {f.source.path: f.source.format for f in files}
     of_epochs = frozenset(f.source.path for f in files if EPOCH_STEPS in f.source.note)
     tables["metrics"], at_second, by_second = second_axis.placed(tables["metrics"])
@@ -152,10 +156,10 @@ def _framework(tables: dict[str, pa.Table], files: list[FileRead]) -> str | None
 
 
 def _named(
-    metrics: pa.Table, framework: str | None, overrides: dict[str, str], criteria: set[str]
+    metrics: pa.Table, framework: str | None, overrides: dict[str, str], criteria: set[str], alone: frozenset[str]
 ) -> tuple[pa.Table, dict[tuple[str, str], names.Meaning]]:
     """Fills the column `name`: one lookup for each distinct (source, tag), then integers only. -> (source, tag) -> what
-    the tag means there."""
+    the tag means there. `alone`: the files of a tracker that writes one for each metric: what stands beside each is in the others."""
     if not metrics.num_rows:
         return metrics, {}
     import numpy as np
@@ -164,14 +168,19 @@ def _named(
     spans = arrow.stretches(source, len(paths))
     meanings: dict[tuple[str, str], names.Meaning] = {}
     logged_in: list[npt.NDArray[np.int64]] = []  # of each file the codes of its tags
+    together = np.zeros(len(tags), np.bool_)
+    for path, (first, last) in zip(paths, spans, strict=True):
+        if path in alone:
+            together[tag[first:last]] = True
+    beside = [tags[i] for i in np.flatnonzero(together).tolist()]
     for path, (first, last) in zip(paths, spans, strict=True):
         seen = np.zeros(len(tags), np.bool_)
         seen[tag[first:last]] = True
         logged = np.flatnonzero(seen)
         folder, _, _ = path.rpartition("/")
         mine = [tags[i] for i in logged.tolist()]
-        known = names.meanings(mine, framework=framework, folder=folder, overrides=overrides)
-        meanings.update({(path, t): meaning for t, meaning in known.items()})
+        known = names.meanings(beside if path in alone else mine, framework=framework, folder=folder, overrides=overrides)
+        meanings.update({(path, t): known[t] for t in mine})
         logged_in.append(logged)
     for path, t in value_names.candidates(meanings):
         first, last = spans[paths.index(path)]

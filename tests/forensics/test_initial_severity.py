@@ -51,6 +51,13 @@ def test_a_loss_of_sequences_is_not_bounded_by_the_number_of_classes() -> None:
         list(initial_loss.detect(run_of({"loss.train": LOSS}, config=config | {"loss_weights.SeqCTC": 1.0})))
 
 
+@pytest.mark.parametrize(("last", "severity"), [(60.0, "info"), (1.0, "warning")])
+def test_what_never_comes_as_low_as_guessing_is_a_sum(last: float, severity: str) -> None:
+    config = {"num_classes": 100, "batch": 8, "lr": 1e-3}
+    (found,) = initial_loss.detect(run_of({"loss.train": last + 500 * np.exp(-T / 3)}, config=config))
+    assert found.severity == severity
+
+
 @pytest.mark.parametrize(("first", "last", "severity"), [(3e6, 1.0, "warning"), (3e6, 1e4, "info"), (3e5, 1.0, "info")])  # of raw targets
 def test_a_loss_of_millions_that_comes_down_to_a_thousandth(first: float, last: float, severity: str) -> None:
     (found,) = initial_loss.detect(run_of({"loss.train": last + (first - last) * np.exp(-T / 3)}))

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import parsers
 from parsers.console_format import grammars, line_prefix, line_shapes
 from parsers.console_format.line_numbers import read_line
 
@@ -574,3 +575,11 @@ def test_every_sample_line_of_the_reference_gives_its_numbers() -> None:
 )
 def test_a_date_within_a_line_measures_nothing(text: str, metrics: dict[str, float]) -> None:
     assert dict(read_line(text).metrics()) == metrics
+
+
+def test_an_epoch_without_its_word_before_a_step_of_many(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(
+        "".join(f"[{i // 9} {200 * i}/75400] loss {4 / i:.4f} lr 2.98e-05 {i / 2}m\n" for i in range(1, 30))
+    )
+    run = parsers.read(tmp_path)
+    assert [r["step"] for r in run.tables["metrics"].to_pylist() if r["name"] == "loss.train"] == [200 * i for i in range(1, 30)]

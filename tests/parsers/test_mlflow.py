@@ -271,3 +271,13 @@ def test_values_that_are_not_numbers_are_no_console_log(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_text("".join(f"{1795727438449 + 20 * i} nan {10 * i}\n" for i in range(30)))
     assert [name_of(p) for p in claimants(path, path.read_bytes()[:HEAD_BYTES])] == ["mlflow_files"]
+
+
+def test_what_stands_beside_a_metric_is_in_the_other_files(tmp_path: Path) -> None:
+    """A file for each metric: the losses of two players are terms, of which neither is the whole, and each alone would be taken for it."""
+    store = tmp_path / "mlruns" / "0" / RUN / "metrics" / "loss"
+    store.mkdir(parents=True)
+    for name in ("d", "g"):
+        (store / name).write_text("".join(f"{1_780_000_000_000 + s} {1 + ord(name) / s} {s}\n" for s in range(1, 9)))
+    (run,) = read_all(tmp_path)
+    assert {(r["tag"], r["name"]) for r in run.tables["metrics"].to_pylist()} == {("loss/d", "loss.aux"), ("loss/g", "loss.aux")}

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+from forensics.pipeline import judge
 from forensics.signs import two_players as T
 from forensics.signs.other_objectives import gan_trouble
 from forensics.signs.sign import Sign, Symptoms
@@ -60,3 +62,19 @@ def test_odd_runs_raise_nothing(look: Callable[[Symptoms], Sign], x: Any) -> Non
     for names in (scores(REAL, FAKE), halves(REAL, FAKE)):
         metrics = dict.fromkeys([*names, "other/D(G(z)) (after)"], x)
         assert look(Symptoms(run_of(metrics), ())).state in ("absent", "cannot tell")
+
+
+@pytest.mark.parametrize(
+    ("metrics", "verdict"),
+    [
+        ({"loss.aux": 1.3 + A}, "healthy"),  # the discriminator's, which is no whole
+        ({"loss.aux": 1.3 * np.exp(-AT / 5)}, "unhealthy"),
+        ({"loss.aux": np.where(AT < 40, 1.3 + A, np.nan)}, "unhealthy"),
+        ({"other/content": 1.3 + A}, "inconclusive"),
+    ],
+)
+def test_where_neither_player_wins_no_loss_has_to_stand_for_the_whole(metrics: Mapping[str, Any], verdict: str) -> None:
+    run = run_of(metrics)
+    rows = [r | {"tag": "Loss_D"} if r["name"] == "loss.aux" else r for r in run.tables["metrics"].to_pylist()]
+    run.tables["metrics"] = pa.Table.from_pylist(rows, run.tables["metrics"].schema)
+    assert judge(run).verdict == verdict
