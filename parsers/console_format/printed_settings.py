@@ -50,7 +50,7 @@ _OF_TRAINING = lazy_re(
 _OF_A_PLAN = lazy_re(r"epochs|steps|warmup\w*|seed|optim(?:izer)?|\w*accum\w*")
 _COMMA = lazy_re(r", (?![^\[\]]{0,300}\])")  # "classes ['disc', 'box'], batch 8": those of a list part no settings
 _WORD = lazy_re(r"[A-Za-z]+")
-_SAYS_CONFIG = lazy_re(r"^\s*\[config\] (?=[\w.-]+: )")  # Marian
+_SAYS_CONFIG = lazy_re(r"^\s*(?:\[config\] |\[[a-z_]{2,20}\] {2,})(?=[\w.-]+: )")  # Marian; a logger's name before indented lines
 _BULLET = lazy_re(r"^\s*+(?:(?:\|\s+)?[>*•-]\s+)+")
 _SCORE = lazy_re(r"(?i)(?:^|[\W_])(?:m?io_?u|dice|fid(?:\d+k)?)(?:[\W_]|$)")
 _SHARE = lazy_re(r"(?i)\b(?:precision|recall|sensitivity|specificity|error)\b")
@@ -228,7 +228,8 @@ def header(text: str, indented: bool) -> list[tuple[str, object]]:
 
 
 def _in_header(text: str, indented: bool) -> list[tuple[str, object]]:
-    text = _BULLET.sub("", _SAYS_CONFIG.sub("", text))
+    text, named = _SAYS_CONFIG.subn("", text)
+    text = _BULLET.sub("", text)
     if said := _said(text):
         return said
     if len(text) > 600 or text.rstrip()[-1:] in {",", "(", ")", "{"} or "://" in text:
@@ -244,7 +245,6 @@ def _in_header(text: str, indented: bool) -> list[tuple[str, object]]:
     several = [_LINE.match(part) for part in _NEXT_SETTING.split(text.strip())]
     if len(several) > 1 and all(m and _PLAIN.fullmatch(m["value"]) for m in several):
         return [(m["key"].strip(), value_of(m["value"])) for m in several if m]
-    m = several[0]
-    if m and (indented or _PLAIN.fullmatch(m["value"].rstrip(","))) and len(m["key"].split()) < 6:
+    if (m := several[0]) and (indented or named or _PLAIN.fullmatch(m["value"].rstrip(","))) and len(m["key"].split()) < 6:
         return [(m["key"].strip(), value_of(m["value"]))]
     return listed(text) or in_words(text)

@@ -1,5 +1,7 @@
 """Lines whose logger rounds the step (``step:1K smpl:32K ep:101 loss:1.226``, LeRobot's): the same line with its step in full.
 
+So of a step behind an at sign (``valid @500 ctc 18.4``), of which the line is the one that says *step*.
+
 A step that is rounded stands on many lines alike. The lines before said theirs in full, and a loop logs at even distances: the
 step is the next one at that distance which the label rounds. Where none is known, the label itself is the step.
 """
@@ -12,8 +14,15 @@ _UNITS = {"K": 10**3, "M": 10**6, "B": 10**9}
 _STEP = lazy_re(r"\b(?:global_)?(?:step|iter(?:ation)?)[:=] ?(?P<n>\d{1,4}(?:\.\d{1,2})?)(?P<unit>[KMB])(?= +[A-Za-z][\w/]*[:=])")
 
 
+# behind the word for the set alone: "mAP @50" is a measure
+_AT = lazy_re(r"(?i)\b(?:train\w{0,4}|val\w{0,7}|eval\w{0,6}|test\w{0,3}|dev)(?P<at> @ ?)\d{1,9}(?= +[A-Za-z][\w/|]*[:=]? *[-+.\d])")
+
+
 def in_full(text: str, last: int | None, every: int) -> tuple[str, ...]:
-    """The line that stands for one whose step is rounded, if any; ``last``: the step before, ``every``: how far it was from the one before it."""
+    """The line that stands for one whose step is rounded or stands behind an at sign, if any; ``last``: the step before, ``every``: how far it was
+    from the one before it."""
+    if " @" in text and (at := _AT.search(text)) is not None:
+        return (f"{text[: at.start('at')]} step {text[at.end('at') :]}",)
     m = _STEP.search(text)
     step = _step(m["n"], _UNITS[m["unit"]], -1 if last is None else last, every) if m is not None else None
     return (f"{text[: m.start('n')]}{step}{text[m.end() :]}",) if m is not None and step is not None else ()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import forensics
-from forensics.run import settings
+from forensics.run import how_it_ended, settings
 from forensics.run.series import series
 
 TRAINING = "".join(f"step {i} loss {3 - 0.01 * i:.4f}\n" for i in range(1, 40))
@@ -194,3 +194,15 @@ def test_lines_of_another_process_within_a_dictionary_cost_none_of_its_settings(
     assert found["model.width"] == 96 and found["trainer.every"] == 7
     found = told(tmp_path, dictionary % "a worker says that it is there\nand another one, too\n")
     assert found["depth"] == 4, "it is no literal any more: what stands by itself in a line is kept"
+
+
+def test_a_loggers_name_stands_before_indented_settings(tmp_path: Path) -> None:
+    lines = ["telegraph decoder, seed 25519", "  encoder: conv3", "  updates: 60", "  momentum: 0.0"]
+    log = "".join(f"2026-11-29 20:03:52,01{i} INFO [banner] {line}\n" for i, line in enumerate(lines))
+    log += "".join(f"2026-11-29 20:04:0{i},100 INFO [train] update {10 * i} ep 0 ctc {40 / i:.3f} |g| 3.2\n" for i in range(1, 7))
+    log += "2026-11-29 20:04:07,000 INFO [evaluate] valid @60 ctc 18.411 cer 0.5\n2026-11-29 20:04:08,000 INFO [train] finished at update 60, best cer 0.5\n"
+    (tmp_path / "telegraph.log").write_text(log)
+    run = forensics.read(str(tmp_path))
+    assert {s.key: s.value for s in settings.every(run)} == {"encoder": "conv3", "updates": 60, "momentum": 0.0}
+    assert [(r["step"], r["value"]) for r in run.tables["metrics"].to_pylist() if r["name"] == "loss.eval"] == [(60, 18.411)]
+    assert how_it_ended.ending(run).status == "finished" and how_it_ended.ending(run).planned == 60
