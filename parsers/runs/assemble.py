@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -173,13 +174,19 @@ def _named(
         if path in alone:
             together[tag[first:last]] = True
     beside = [tags[i] for i in np.flatnonzero(together).tolist()]
+    of_folder: dict[str, Mapping[str, names.Meaning]] = {}  # each looked up once: such a store may have thousands of files
     for path, (first, last) in zip(paths, spans, strict=True):
         seen = np.zeros(len(tags), np.bool_)
         seen[tag[first:last]] = True
         logged = np.flatnonzero(seen)
         folder, _, _ = path.rpartition("/")
         mine = [tags[i] for i in logged.tolist()]
-        known = names.meanings(beside if path in alone else mine, framework=framework, folder=folder, overrides=overrides)
+        if path not in alone:
+            known = names.meanings(mine, framework=framework, folder=folder, overrides=overrides)
+        else:
+            if folder not in of_folder:
+                of_folder[folder] = names.meanings(beside, framework=framework, folder=folder, overrides=overrides)
+            known = of_folder[folder]
         meanings.update({(path, t): known[t] for t in mine})
         logged_in.append(logged)
     for path, t in value_names.candidates(meanings):
