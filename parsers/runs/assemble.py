@@ -156,6 +156,15 @@ def _framework(tables: dict[str, pa.Table], files: list[FileRead]) -> str | None
     )
 
 
+def _logged(tag: npt.NDArray[np.int32], tags: int) -> npt.NDArray[np.int64]:
+    """The codes that stand in some rows."""
+    import numpy as np
+
+    seen = np.zeros(tags, np.bool_)
+    seen[tag] = True
+    return np.flatnonzero(seen)
+
+
 def _named(
     metrics: pa.Table, framework: str | None, overrides: dict[str, str], criteria: set[str], alone: frozenset[str]
 ) -> tuple[pa.Table, dict[tuple[str, str], names.Meaning]]:
@@ -167,28 +176,18 @@ def _named(
 
     (source, paths), (tag, tags) = arrow.codes(metrics["source"]), arrow.codes(metrics["tag"])
     spans = arrow.stretches(source, len(paths))
+    logged_in = [_logged(tag[first:last], len(tags)) for first, last in spans]  # of each file the codes of its tags
+    together = sorted({i for path, of in zip(paths, logged_in, strict=True) if path in alone for i in of.tolist()})
+    beside: dict[str, Mapping[str, names.Meaning]] = {}  # by folder, each looked up once: such a store may have thousands of files
     meanings: dict[tuple[str, str], names.Meaning] = {}
-    logged_in: list[npt.NDArray[np.int64]] = []  # of each file the codes of its tags
-    together = np.zeros(len(tags), np.bool_)
-    for path, (first, last) in zip(paths, spans, strict=True):
-        if path in alone:
-            together[tag[first:last]] = True
-    beside = [tags[i] for i in np.flatnonzero(together).tolist()]
-    of_folder: dict[str, Mapping[str, names.Meaning]] = {}  # each looked up once: such a store may have thousands of files
-    for path, (first, last) in zip(paths, spans, strict=True):
-        seen = np.zeros(len(tags), np.bool_)
-        seen[tag[first:last]] = True
-        logged = np.flatnonzero(seen)
+    for path, logged in zip(paths, logged_in, strict=True):
         folder, _, _ = path.rpartition("/")
-        mine = [tags[i] for i in logged.tolist()]
-        if path not in alone:
-            known = names.meanings(mine, framework=framework, folder=folder, overrides=overrides)
-        else:
-            if folder not in of_folder:
-                of_folder[folder] = names.meanings(beside, framework=framework, folder=folder, overrides=overrides)
-            known = of_folder[folder]
-        meanings.update({(path, t): known[t] for t in mine})
-        logged_in.append(logged)
+        known = beside.get(folder) if path in alone else None
+        if known is None:
+            stand = together if path in alone else logged.tolist()
+            known = names.meanings([tags[i] for i in stand], framework=framework, folder=folder, overrides=overrides)
+            beside |= {folder: known} if path in alone else {}
+        meanings |= {(path, tags[i]): known[tags[i]] for i in logged.tolist()}
     for path, t in value_names.candidates(meanings):
         first, last = spans[paths.index(path)]
         found = value_names.told(t, arrow.values(metrics["value"].slice(first, last - first))[tag[first:last] == tags.index(t)])
