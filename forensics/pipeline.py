@@ -26,8 +26,8 @@ from forensics.rules import detectors, further_causes, id_of
 from forensics.run import endings, facts
 from forensics.run.inputs import ANY_LOSS, OBJECTIVE
 from forensics.run.once import once
-from forensics.run.series import names, series
-from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Sign, Symptoms, effects, look, looks
+from forensics.run.series import series
+from forensics.signs.sign import CANNOT_TELL, SEEN, Sign, Symptoms, effects, look, looks
 from forensics.version import VERSION
 from parsers.tables import Run
 
@@ -55,10 +55,7 @@ def judge(run: Run, baseline: Run | None = None) -> Judged:
         beside = known_good.beside(run, baseline)
         weighed = tuple(baseline_signs.clues(weighed, beside, findings))
         findings, checks = (*findings, *beside.findings), (*checks, known_good.check(beside))
-    of_two = signs["gan_trouble"].state == ABSENT and not any(
-        name.startswith("rl.") for name in names(run)
-    )  # an actor's critic is no player
-    verdict = headline.verdict(run, findings, checks, balanced=of_two)
+    verdict = headline.verdict(run, findings, checks)
     dead = any(f.kind in FATAL and f.severity == GRAVE[-1] for f in findings)
     hypotheses = ranking.ranked(weighed, signs, verdict, dead)
     return Judged(findings, checks, hypotheses, verdict, headline.sentence(run, verdict, findings, hypotheses, checks))

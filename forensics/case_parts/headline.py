@@ -9,33 +9,43 @@ from forensics.case import Check, Finding, Hypothesis
 from forensics.causes.files import causes
 from forensics.certainty import OPEN, UNNAMED, certainty, within
 from forensics.detectors import ending as how
-from forensics.detectors import loss_spike
+from forensics.detectors import loss_spike, odd_metric
 from forensics.findings import GRAVE, findings_of
 from forensics.run.how_it_ended import Ending, ending
 from forensics.run.inputs import rises
 from forensics.run.plan import reached, unit
+from forensics.run.series import names, parts
 from parsers.tables import Run
 
 MATTER = ("loss_spike", "nonfinite", "divergence")  # without these a run cannot be called healthy
 MATTER_RISING = ("nonfinite", "divergence", "plateau")  # a reward goes down and up: its jumps are no spikes, but it has to rise
-MATTER_OF_TWO = ("nonfinite",)
+PLAYERS = "gan_trouble"  # a discriminator's losses or scores were looked at
+MATTER_OF_TWO = ("nonfinite", PLAYERS, "odd_metric")  # no loss stands for the whole, there is none to spike: each is a metric to watch
 LONGEST = 120  # characters of a headline's first half
 _ABRUPT = {"nonfinite": 0, "loss_spike": 1}  # kinds that say more of one moment than others
 SOON = 0.05  # of the planned steps; bound: a warmup takes no longer, and what comes behind it has not been seen
 QUOTED = 40  # characters by which a quoted log line is known
 
 
-def verdict(run: Run, findings: Sequence[Finding], checks: Sequence[Check], balanced: bool = False) -> str:
+def verdict(run: Run, findings: Sequence[Finding], checks: Sequence[Check]) -> str:
     """unhealthy: a finding of severity warning or worse stands; healthy: what matters ran and is clear; else inconclusive, as where somebody
-    stopped the run short of its plan, or its log breaks off at the beginning: what was still to come cannot be judged. Where two players were
-    looked at, and neither wins (``balanced``), no loss stands for the whole, and there is none to spike or to diverge."""
+    stopped the run short of its plan, or its log breaks off at the beginning: what was still to come cannot be judged."""
     if any(f.severity in GRAVE for f in findings):
         return "unhealthy"
     outcome = {c.id: c.status for c in checks}
-    matter = MATTER_RISING if rises(run) else MATTER_OF_TWO if balanced else MATTER
-    if not _stopped_short(run) and all(outcome.get(m) in ("clear", "fired") for m in matter):
+    if not _stopped_short(run) and all(outcome.get(m) in ("clear", "fired") for m in _matter(run, findings, checks)):
         return "healthy"
     return "inconclusive"
+
+
+def _matter(run: Run, findings: Sequence[Finding], checks: Sequence[Check]) -> tuple[str, ...]:
+    """The checks without which this run cannot be called healthy."""
+    if rises(run):
+        return MATTER_RISING
+    losses = {p.tag for p in parts(run, "loss.aux")}
+    runs_away = any(f.facts.tag in losses and not f.facts.after <= f.facts.before for f in findings_of(findings, odd_metric.Facts))
+    of_two = any(c.id == PLAYERS and c.status == "clear" for c in checks) and not any(name.startswith("rl.") for name in names(run))
+    return MATTER_OF_TWO if of_two and not runs_away else MATTER  # an actor's critic is no player
 
 
 def sentence(
@@ -54,7 +64,7 @@ def sentence(
         trained = {kind for kind, level in said_so if level != "warning"} - {"last_line", "cache"}  # any text has a last line and may warn
         if not trained and not any(table.num_rows for name, table in run.tables.items() if name != "events"):
             return "No training run was found in what was read: not one step, measurement, setting or checkpoint."
-        missing = [c.note for c in checks if c.id in (MATTER_RISING if rises(run) else MATTER) and c.status in ("cannot_tell", "error")]
+        missing = [c.note for c in checks if c.id in _matter(run, findings, checks) and c.status in ("cannot_tell", "error")]
         missing += [short] if (short := _stopped_short(run)) else []
         unclear = f"Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}."
         return f"{told} {unclear}" if _leads(ended) else f"{unclear} {told}".strip()

@@ -8,10 +8,11 @@ How it decides
     Rows of several ranks are laid side by side, step by step. Where all ranks log the same number (what an all-reduce
     leaves) and from some step on do not, for at least ten steps and half of those that follow, they part. Elsewhere the
     median over ranks is taken off, and what is left of a rank must step to another level, or with three ranks and more stand
-    apart throughout (of two, one must be above the other at every step, by half as much again), by three noises of a single value, eight standard errors, and 5 % of the level (loss), 30 % (gradient
-    norm) or 20 % (time of a step). Drift: the spread between ranks rises from quarter to quarter to three times that of the
-    first. A spike: one of three ranks or more alone, for less than ten steps, by 50 % and fifteen noises; for information, as
-    it is mostly one batch. Different steps: the last steps of the ranks differ by two log intervals where the run did not finish.
+    apart throughout (of two, one must be above the other at every step, by half as much again), by three noises of a single
+    value, eight standard errors, and 5 % of the level (loss), 30 % (gradient norm) or 20 % (time of a step). Drift: the spread
+    between ranks rises from quarter to quarter to three times that of the first. A spike: one of three ranks or more alone,
+    for less than ten steps, by 50 % and fifteen noises; for information, as it is mostly one batch. Different steps: the last
+    steps of the ranks differ by two log intervals where the run did not finish.
 
 Cannot tell
     Where only one rank logs, as most do; where ranks share fewer than twenty steps. Ranks that log zeros throughout (no

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
 from forensics.run.inputs import is_policy
+from forensics.run.once import once
 from forensics.run.robust import ROUNDED, last_digit, median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, names, parts, series
 from forensics.spikes.medians import centred_median
@@ -82,9 +84,11 @@ def zero_at_once(run: Run) -> list[tuple[Series, Ints]]:
     return [(s, rows) for s, rows in zero if together[tuple(s.step[rows].tolist())] > 1]
 
 
+@once
 def often_logged(run: Run) -> list[Series]:
     """The metrics that would show such zeros."""
-    return [p for n in names(run, LEAST * APART) for p in parts(run, n) if p.usable.sum() >= LEAST * APART][:LOOKED]
+    often = (p for n in names(run, LEAST * APART) for p in parts(run, n) if p.usable.sum() >= LEAST * APART)
+    return list(islice(often, LOOKED))
 
 
 def _lone_zeros(s: Series) -> Ints | None:

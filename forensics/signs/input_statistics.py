@@ -57,7 +57,7 @@ BESIDE = 2  # logged intervals between a step of the inputs and that of the loss
 WIDE = 50.0  # bound: of inputs that were scaled none in any data set lies fifty deviations out; a byte of a picture reaches 255
 FIELDS = 3  # bound: two spreads may be those before and after all scaling, three are of fields, of which some count few things
 FAR = 10.0  # unit: ten standard deviations of inputs that were scaled as usual, to mean 0 and spread 1
-LEAP = 100.0  # unit: two decades above all that came before; the largest of ten values of the heaviest tail met in data is left by one
+LEAP = 100.0  # unit: two decades above all that came before; measured: of 94 statistics two leap (416 and 3,678 times, both faults), others 3.1 at most
 RAW = 1000.0  # bound: every batch of scaled inputs stays below it, as a picture of bytes does (255); whole numbers may be ids of tokens
 
 

@@ -178,16 +178,16 @@ def _named(
     spans = arrow.stretches(source, len(paths))
     logged_in = [_logged(tag[first:last], len(tags)) for first, last in spans]  # of each file the codes of its tags
     together = sorted({i for path, of in zip(paths, logged_in, strict=True) if path in alone for i in of.tolist()})
-    beside: dict[str, Mapping[str, names.Meaning]] = {}  # by folder, each looked up once: such a store may have thousands of files
+    known: dict[
+        str, Mapping[str, names.Meaning]
+    ] = {}  # by file, or by folder where each metric has its own: such a store may have thousands
     meanings: dict[tuple[str, str], names.Meaning] = {}
     for path, logged in zip(paths, logged_in, strict=True):
         folder, _, _ = path.rpartition("/")
-        known = beside.get(folder) if path in alone else None
-        if known is None:
-            stand = together if path in alone else logged.tolist()
-            known = names.meanings([tags[i] for i in stand], framework=framework, folder=folder, overrides=overrides)
-            beside |= {folder: known} if path in alone else {}
-        meanings |= {(path, tags[i]): known[tags[i]] for i in logged.tolist()}
+        of, stand = (folder, together) if path in alone else (path, logged.tolist())
+        if of not in known:
+            known[of] = names.meanings([tags[i] for i in stand], framework=framework, folder=folder, overrides=overrides)
+        meanings |= {(path, tags[i]): known[of][tags[i]] for i in logged.tolist()}
     for path, t in value_names.candidates(meanings):
         first, last = spans[paths.index(path)]
         found = value_names.told(t, arrow.values(metrics["value"].slice(first, last - first))[tag[first:last] == tags.index(t)])

@@ -69,11 +69,8 @@ def _split(files: list[FileRead], known: list[Unit], root: Path, alone: bool) ->
             copied = [r for r in own if r not in beside and any(is_copy(u, unit) for u in r)]
             nearest = max(copied or own, key=lambda r: max(nearness(u.home, unit.home) for u in r))
             proven = [r for r in own if any(_told_twice(u, unit) for u in r)]  # of one life with it, and so with each other
-            joins = [
-                *(beside if copied else ()),
-                *(proven if nearest in proven else ()),
-            ]  # what a tracker kept beside a launch goes with it
-            for r in joins:
+            kept = beside if copied else []  # by a tracker beside a launch: it goes with it
+            for r in [*kept, *(proven if nearest in proven else [])]:
                 if r is not nearest and r in runs:
                     nearest += r
                     runs.remove(r)

@@ -1,9 +1,9 @@
 """Numbered lines beside the state that the same training saved: transformers' ``{'loss': ..., 'epoch': 2.1}`` and its ``trainer_state.json``.
 
-The lines say their epoch and no step, the state says both of each of its entries. Each line stands at the step that the state has for its epoch;
-all lines with a loss must have one, in a state of the same training: its last epoch is the last one of the lines; what other lines say stands at the step
-above them. Where a run stopped before its
-next save the lines go on beyond the state: then what both say must be equal, no epoch go back, and the steps follow from the length of the state's epochs.
+The lines say their epoch and no step, the state says both of each of its entries. Each line stands at the step that the state has for its
+epoch; all lines with a loss must have one, in a state of the same training: its last epoch is the last one of the lines; what other lines
+say stands at the step above them. Where a run stopped before its next save the lines go on beyond the state: then what both say must be
+equal, no epoch go back, and the steps follow from the length of the state's epochs.
 """
 
 from __future__ import annotations

@@ -70,6 +70,8 @@ def test_odd_runs_raise_nothing(look: Callable[[Symptoms], Sign], x: Any) -> Non
         ({"loss.aux": 1.3 + A}, "healthy"),  # the discriminator's, which is no whole
         ({"loss.aux": 1.3 * np.exp(-AT / 5)}, "unhealthy"),
         ({"loss.aux": np.where(AT < 40, 1.3 + A, np.nan)}, "unhealthy"),
+        ({"loss.aux": (1.3 + A) * np.where(AT < 40, 1, 200)}, "inconclusive"),  # it runs away, and what it is a loss of nobody knows
+        ({"loss.aux": (1.3 + A)[:12]}, "inconclusive"),  # nothing watched it
         ({"other/content": 1.3 + A}, "inconclusive"),
     ],
 )
