@@ -11,6 +11,7 @@ from forensics.certainty import OPEN, UNNAMED, certainty, within
 from forensics.detectors import ending as how
 from forensics.detectors import loss_spike, odd_metric
 from forensics.findings import GRAVE, findings_of
+from forensics.run.breaks_off import breaks_off
 from forensics.run.how_it_ended import Ending, ending
 from forensics.run.inputs import rises
 from forensics.run.plan import reached, unit
@@ -23,13 +24,12 @@ PLAYERS = "gan_trouble"  # a discriminator's losses or scores were looked at
 MATTER_OF_TWO = ("nonfinite", PLAYERS, "odd_metric")  # no loss stands for the whole, there is none to spike: each is a metric to watch
 LONGEST = 120  # characters of a headline's first half
 _ABRUPT = {"nonfinite": 0, "loss_spike": 1}  # kinds that say more of one moment than others
-SOON = 0.05  # of the planned steps; bound: a warmup takes no longer, and what comes behind it has not been seen
 QUOTED = 40  # characters by which a quoted log line is known
 
 
 def verdict(run: Run, findings: Sequence[Finding], checks: Sequence[Check]) -> str:
     """unhealthy: a finding of severity warning or worse stands; healthy: what matters ran and is clear; else inconclusive, as where somebody
-    stopped the run short of its plan, or its log breaks off at the beginning: what was still to come cannot be judged."""
+    stopped the run short of its plan, or its log breaks off: whether it was killed, hangs or goes on cannot be told."""
     if any(f.severity in GRAVE for f in findings):
         return "unhealthy"
     outcome = {c.id: c.status for c in checks}
@@ -72,17 +72,17 @@ def sentence(
 
 
 def _stopped_short(run: Run) -> str:
-    """What was still to come where the user, a scheduler or a signal ended the run before its planned length, which may be unknown, or where the log
-    breaks off soon after its beginning; else nothing."""
+    """What was still to come where the user, a scheduler or a signal ended the run before its planned length, which may be unknown, or where its log
+    breaks off; else nothing."""
     ended = ending(run)
-    if ended.kind == "cut" and ended.step is not None and ended.planned is not None and ended.step < SOON * ended.planned:
-        return f"its log breaks off with {ended.planned - ended.step:,} of {ended.planned:,} {unit(run)}s still to come. Until then it shows no trouble"
+    left = ""
+    if ended.step is not None and ended.planned is not None and ended.step < ended.planned:
+        left = f"{ended.planned - ended.step:,} of its {ended.planned:,} {unit(run)}s were still to come"
+    if breaks_off(run):
+        return f"its log breaks off{f', and {left}' if left else ''}. Until then it shows no trouble"
     if ended.status != "stopped" or ended.step is None or (ended.planned is not None and reached(run)):
         return ""
-    left = "it was stopped, and how far it was to go was not logged"
-    if ended.planned is not None:
-        left = f"{ended.planned - ended.step:,} of its {ended.planned:,} {unit(run)}s were still to come"
-    return f"{left}. What it logged until then shows no trouble"
+    return f"{left or 'it was stopped, and how far it was to go was not logged'}. What it logged until then shows no trouble"
 
 
 def _harmless_spikes(run: Run, checks: Sequence[Check]) -> str:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from forensics.run.once import once
 from forensics.run.series import series
 from parsers import arrow
+from parsers.console_format.event_lines import WAITS
 from parsers.tables import Run
 
 LONG = 1800.0  # seconds that a job lives on after what kills it: the longest default time-out of torch's process groups
@@ -96,3 +97,13 @@ def stands_last(run: Run, e: Event, lines: int) -> bool:
 def last_lines(run: Run) -> dict[str, Event]:
     """File -> its last line, of logs that are text."""
     return {str(e["source"]): e for e in _all_events(run) if e["kind"] == "last_line"}
+
+
+def last_line(run: Run, last: list[Event]) -> Event | None:
+    """The last line of a text log: of one that waits, else of that which got furthest; of logs without a step, only where there is one."""
+    furthest = {source: int(step.max()) for source, (_, step) in progress(run).items()}
+    lines = [e for e in last if e["kind"] == "last_line"]
+    if waits := [e for e in lines if WAITS.search(str(e["text"]))]:
+        return waits[-1]
+    lines = [e for e in lines if e["source"] in furthest] or (lines if len(lines) == 1 else [])
+    return max(lines, key=lambda e: furthest.get(str(e["source"]), -1), default=None)

@@ -133,17 +133,9 @@ def _silent_end(run: Run, step: int | None, planned: int | None, last: list[Even
     end_of_loop = proper_end.broken_off(run)
     torn = any(TORN.search(g.what) for g in run.gaps)
     kind = "cut" if end_of_loop is None and step is not None and (proper_end.work_left(run) or torn) else "unknown"
-    e = end_of_loop or _last_line(run, last)
+    e = end_of_loop or endings.last_line(run, last)
     says, where = (fatal_lines.words(e), run.where(e["source"], e["at"])) if e else ("", "")
     return Ending(kind, says, where, None, step is None, step, planned, how="left" if end_of_loop else "")
-
-
-def _last_line(run: Run, last: list[Event]) -> Event | None:
-    """The last line of the text log that got furthest; of logs without a step, only where there is one."""
-    furthest = {source: int(step.max()) for source, (_, step) in endings.progress(run).items()}
-    lines = [e for e in last if e["kind"] == "last_line"]
-    lines = [e for e in lines if e["source"] in furthest] or (lines if len(lines) == 1 else [])
-    return max(lines, key=lambda e: furthest.get(str(e["source"]), -1), default=None)
 
 
 def status(run: Run) -> str:

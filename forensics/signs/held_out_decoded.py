@@ -6,21 +6,24 @@ import re
 
 import numpy as np
 
-from forensics.run.series import Series, names, parts, series
+from forensics.run.proper_end import finished
+from forensics.run.series import Floats, Series, names, parts, series
 from forensics.run.usable_values import begins_late, first_level, last_level, usable
-from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
+from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers.lazy_regex import lazy_re
 from parsers.name_rules import words
 from parsers.tables import Run
 
 SUBJECT = "held_out"  # a part of it
-EFFECTS = {"nothing_decoded_right": "loss.eval"}  # a symptom of its own, for which there is no detector
+# symptoms of their own, for which there is no detector
+EFFECTS = {"nothing_decoded_right": "loss.eval", "every_word_wrong_to_the_end": "score.eval"}
 
 EVALUATIONS = 4  # bound: as many as the plateau detector wants
 # unit: a twentieth of the first loss; CTC that still says nothing but blanks stands at a tenth, ln(V) for each symbol
 LEARNT = 0.05
 SURE = 0.1  # nats a token, at which 37 of 100 answers of ten tokens are right in every one
 NOTHING = 0.8  # unit: four of five are wrong; of ten symbols one fits by chance
+ALL = 0.99  # unit: one word or symbol in a hundred fits by chance
 PERCENT = 3.0  # unit: three times as many errors as words are no share any more
 _ERRORS = lazy_re(r"\b(wer|cer|ler|ter|(word|char|character|label|token|phone|phoneme) error( rate)?)\b")
 _MATCHES = lazy_re(r"\b(exact match|exact matches|em)\b")
@@ -45,8 +48,7 @@ def nothing_decoded_right(s: Symptoms) -> Sign:
     text = f"{seen_by} comes down to {low:.3g}; training begins at {first:.3g}"
     if rates:
         p = rates[0]
-        logged = p.value[p.usable]
-        x = logged / (100 if max(logged[0], np.median(logged)) > PERCENT else 1)  # of percent the first is near 100
+        x = _shares(p)
         there = bool(x.min() >= NOTHING) and low <= LEARNT * first
         return _told(p, there, f"{p.tag} is {x.min():.1%} at best and {x[-1]:.1%} at the end, while {text}", s.run)
     p = (matches or shared)[0]
@@ -66,6 +68,25 @@ def loss_shows_its_answers(s: Symptoms) -> Sign:
     if told.state != SEEN or not _logged(s.run, _ERRORS):
         return told
     return absent(f"{told.text} A loss that is given no words shows none.")
+
+
+def every_word_wrong_to_the_end(s: Symptoms) -> Sign:
+    """Not one word or symbol is right at any evaluation, and training is through: nothing but blanks or noise is ever said."""
+    rates = _logged(s.run, _ERRORS)
+    if not rates:
+        return cannot_tell(f"no error rate of words or symbols was logged {EVALUATIONS} times.")
+    best = {p.tag: float(_shares(p).min()) for p in rates}
+    p = min(rates, key=lambda rate: best[rate.tag])
+    text = f"{p.tag} is {best[p.tag]:.1%} at the best of {int(p.usable.sum())} evaluations"
+    if best[p.tag] >= ALL and not finished(s.run):
+        return does_not_arise(f"{text}, and the log does not say that training was through.")
+    return _told(p, best[p.tag] >= ALL, f"{text}{', the last of them at the end of training' if best[p.tag] >= ALL else ''}", s.run)
+
+
+def _shares(p: Series) -> Floats:
+    """An error rate as shares, of percent or of shares: of percent the first is near 100."""
+    logged = p.value[p.usable]
+    return logged / (100 if max(logged[0], np.median(logged)) > PERCENT else 1)
 
 
 def _told(p: Series, there: bool, text: str, run: Run) -> Sign:

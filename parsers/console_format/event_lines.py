@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from parsers.lazy_regex import lazy_re
 
 MAX_TEXT = 600
+WAITS = lazy_re(r"\bwaiting (?:for|on)\b", re.I)  # the last line of a process that waits still
 _SHORTEST_HINT = 3  # letters: shorter ones are in nearly every line
 _COMPLAINS = lazy_re(r"(?i)[\w./-]{1,60}: (?:fatal |internal )?error[:,] ")  # "queue.pl: Error, ...": what it measured is quoted
 # TensorFlow's own lines; Caffe's losses come by the same logger

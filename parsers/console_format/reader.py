@@ -6,7 +6,7 @@ from parsers.console_format import line_texts, openings, printed_history
 from parsers.console_format.blocks import Tables
 from parsers.console_format.columns import Columns
 from parsers.console_format.counters import Counters
-from parsers.console_format.event_lines import MAX_TEXT, Event, event_of, loss_scale, quotes_another, skipped, when
+from parsers.console_format.event_lines import MAX_TEXT, WAITS, Event, event_of, loss_scale, quotes_another, skipped, when
 from parsers.console_format.line_numbers import read_line
 from parsers.console_format.line_prefix import CLOCKS, Line, Where, prefix, seconds
 from parsers.console_format.measured import Measured
@@ -244,7 +244,7 @@ class Reader:
         if self.alive is not None:
             self.words.event(*self.alive)
         self.words.close_all(self.measured.now.step)
-        if self.measured.before or self.measured.started or self.words.alike:
-            n, text = self.latest
+        n, text = self.latest
+        if self.measured.before or self.measured.started or self.words.alike or WAITS.search(text):
             self.words.event(Where(n << 20), Event("last_line", "info", text[:MAX_TEXT].strip()), self.measured.now.step)
         self.measured.notes |= dict.fromkeys([*self.words.counted()[:20], *self.tables.tune.notes()])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ T = np.arange(60)
 CTC = 25 * np.exp(-T / 10) + 0.5
 BLANKS = 22 * np.exp(-T / 5) + 3.0  # nothing but blanks: ln(V) for each symbol is left
 NLL = 3.8 * np.exp(-T / 6) + 0.06
+DONE = ({"kind": "finished", "level": "info", "text": "training done", "attempt": 0, "step": 59, "source": "log.jsonl", "at": 100},)
 WRONG, RIGHT = 0.95 + 0.04 * np.cos(T), np.clip(1.2 - T / 40, 0.1, 1.0)
 
 
@@ -49,6 +51,22 @@ def metrics(loss: Floats, **others: Floats) -> dict[str, Floats]:
 )
 def test_nothing_is_decoded_right_beside_a_low_loss(logged: dict[str, Floats], state: str) -> None:
     sign = held_out_decoded.nothing_decoded_right(Symptoms(run_of(logged), ()))
+    assert sign.state == state, sign.text
+
+
+@pytest.mark.parametrize(
+    ("rate", "events", "state"),
+    [
+        (1 + 0 * T, DONE, SEEN),
+        (100 + T / 60, DONE, SEEN),  # in percent, and it inserts
+        (1 + 0 * T, (), CANNOT_TELL),  # what comes later, nobody knows
+        (np.where(T < 50, 1.0, 0.9), DONE, ABSENT),
+        (0.95 + 0 * T, DONE, ABSENT),
+    ],
+)
+def test_every_word_is_wrong_to_the_end(rate: Floats, events: Any, state: str) -> None:
+    run = run_of(metrics(BLANKS, dev_wer=rate), events=events)
+    sign = held_out_decoded.every_word_wrong_to_the_end(Symptoms(run, ()))
     assert sign.state == state, sign.text
 
 
