@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from parsers import arrow
+from parsers.console_format import window_width
 from parsers.console_format.blocks import is_border
 from parsers.console_format.reader import Reader
 from parsers.lazy_regex import lazy_re
@@ -25,6 +26,8 @@ def feed(reader: Reader, text: str, n: int, ended: bool) -> int:
     lines = text.split("\n")
     torn = lines.pop() if ended else ""
     last = "" if ended else lines.pop() if lines and not torn else torn
+    if "At line:" in text:
+        lines = window_width.unbroken(lines)
     i = 0
     while i < len(lines):
         if alike := reader.measured.alike(lines, i, n):

@@ -77,6 +77,9 @@ class Steps:
         if self.aside:
             self.beside = total is not None and self.full == self.epoch and total < self.length
             return self.step
+        if line.bar and self._drawn_behind(epoch, total):
+            self.aside = self.beside = True
+            return self.step
         if below:
             epoch = self.epoch  # keras, paddle: "Epoch 3/12" above
         if self.headed and epoch is None and (line.counted or _counts_in_front(line)):
@@ -155,6 +158,11 @@ class Steps:
         self.aside = step is None
         self.beside = self.aside and self.bars.at[1] >= self.bars.total - 1
         return self.step if step is None else step
+
+    def _drawn_behind(self, epoch: int | None, total: int | None) -> bool:
+        """Is a shorter bar of an epoch drawn behind the one that came to its end? It evaluates."""
+        of, it, length = self.bar
+        return epoch == of and it >= length > (total or length)
 
     def _overruns(self, epoch: int, parts: dict[str, int]) -> bool:
         """Does a bar go on behind its total, as ``15it`` after ``14/14`` of this epoch? tqdm says the total no more then."""

@@ -106,7 +106,7 @@ def _attempts(cut: list[Segment], formats: dict[str, str]) -> list[Attempt]:
             match = min(found, key=lambda a: _apart(joined(x.span for x in a), s.span))
         found.append([s]) if match is None else match.append(s)
     told = len(found) or max(Counter(s.source for s in cut).values())
-    for s in (s for s in cut if not s.span.times):
+    for s in (s for s in cut if not s.span.times and s.source not in through):
         kin = _of(cut, s.source)
         if len(kin) < told:
             continue  # a sparse file that saw fewer attempts than others did: its rows are dealt out one by one
@@ -116,7 +116,7 @@ def _attempts(cut: list[Segment], formats: dict[str, str]) -> list[Attempt]:
             match = others[kin.index(s)]  # another axis (epochs beside steps), as many attempts
         found.append([s]) if match is None else match.append(s)
     if not all(any(s.span.times for s in attempt) for attempt in found):
-        found.sort(key=lambda attempt: min(s.order for s in attempt))
+        found = _in_turn(sorted(found, key=lambda attempt: min(s.order for s in attempt)))
     else:
         found.sort(key=lambda attempt: min(s.span.times[0] for s in attempt if s.span.times))
     for i, attempt in enumerate(found):
@@ -125,13 +125,35 @@ def _attempts(cut: list[Segment], formats: dict[str, str]) -> list[Attempt]:
     return found
 
 
+def _in_turn(found: list[Attempt]) -> list[Attempt]:
+    """Attempts of which not all have a clock: as they stand in their files, but what another file of the same folder goes on from stands before
+    that (folders are numbered)."""
+    turn: list[Attempt] = []
+    for attempt in found:
+        spans = [joined(s.span for s in a) for a in turn]
+        later = [i for i, a in enumerate(turn) if _beside(a, attempt) and goes_on(joined(s.span for s in attempt), spans[i])]
+        first = [i for i in later if not any(goes_on(before, spans[i]) for before in spans[:i])]
+        turn.insert(min(first, default=len(turn)), attempt)
+    return turn
+
+
+def _beside(a: Attempt, b: Attempt) -> bool:
+    """Other files of the same folder."""
+    one, two = ({s.source for s in attempt} for attempt in (a, b))
+    return not one & two and len({source.rpartition("/")[0] for source in one | two}) == 1
+
+
 def _through_several(source: str, cut: list[Segment]) -> bool:
     """Does a file in one piece go on through several launches that another one tells, by the clocks of both, or by its steps where the
-    other has no clock? Its rows are dealt out."""
+    other has no clock; or that two others tell of other metrics, none of the three with a clock? Its rows are dealt out."""
     mine = _of(cut, source)
-    if len(mine) > 1 or not mine[0].span.times:
+    if len(mine) > 1:
         return False
     whole = mine[0].span
+    if not whole.times:
+        beside = [s for s in cut if s.source != source and not s.span.times and not s.tags & mine[0].tags]
+        within = [s for s in beside if shared_steps(s.span, whole) > SAME_STEPS]
+        return any(goes_on(a.span, b.span) and shared_steps(a.span, b.span) <= 0 for a in within for b in within)
     if max(Counter(s.source for s in cut if at_once(s.span, whole)).values()) > 1:
         return True
     others = [[s.span for s in _of(cut, other)] for other in {s.source for s in cut if not s.span.times}]
