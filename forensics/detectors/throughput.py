@@ -10,7 +10,7 @@ How it decides
     into before and after that explains most of it (medians, at least five values on each side). It fires at a lasting
     slow-down to less than 80 % (to less than half where fewer than 20 values stand on a side, or only the time since the start is known), when the change is at least four times the noise, 2.6 sigma of the rank sum of both sides
     (few values tell only what divides them well), and three units of the last printed digit; a logged speed that falls while the rows' clock goes on
-    as before is a mean since the start that holds a pause. It is for information unless the rest takes half as long again, and costs a minute or goes at less than a third of the speed. A slow-down without
+    as before is a mean since the start that holds a pause. It is for information unless the rest takes half as long again, and costs ten minutes or goes at less than a third of the speed. A slow-down without
     an edge is told where each of eight pieces of the run is slower than the one before, down to less than a third of the speed; and where
     the wait for data was logged: it rises in all but one of the pieces, the steps end half as long again, and the wait is half of that.
 
@@ -44,9 +44,9 @@ NEEDS: list[str] = []
 INPUTS = ["time.step"]
 SLOWER = 0.8  # unit: a fifth; not critical: 0.56 and 1.12 (any change beyond the noise) tell the same runs (docs/thresholds.md)
 COSTLY = 2 / 3  # unit: the rest takes half as long again; blind readers call runs at 74 and 78 % healthy, and name the slow-down
-SHARED, PETTY = 1 / 3, 60.0  # unit: what two neighbours leave of a core; seconds lost, less than it takes to read of it
-# statistical: of eight pieces of noise all rise once in 40,000, all but one once in 160; a loader that slows down is most of what the steps lose
-PIECES, BY_WAITS = 8, 0.5
+SHARED, PETTY = 1 / 3, 600.0  # unit: what two neighbours leave of a core; seconds lost, for less than which nobody starts a run again
+# statistical: of eight pieces of noise all rise once in 40,000, all but one once in 160
+PIECES = 8
 NOISES = 4.0  # statistical: of one value; chance does it once in 16,000; measured: at 5.6 one of 13 faulty runs is lost
 SIDE = 5  # statistical: the fewest on either side whose rank sum can reach RANKS
 FEW = 20  # values on a side; not critical: 14 and 28 tell the same runs (docs/thresholds.md); it keeps out the first steps of a run, which are odd
@@ -92,7 +92,8 @@ def _at_once(run: Run) -> Iterator[Finding]:
         return
     title = f"The run slows down to {after / before:.0%} of its speed at step {step} and stays slow"
     shown = evidence.window(s, step, int(s.step[last]), title=f"{s.tag} from step {step} on", where=s.place(run, row))
-    severity = "warning" if after < COSTLY * before and not _petty(s, rows[split:], speed[split:], after / before) else "info"
+    petty = _petty(s, rows[split:], speed[split:], after / before) and not utilization.starves(run, step)
+    severity = "warning" if after < COSTLY * before and not petty else "info"
     yield evidence.on_rows(s, (row, last), Facts(step, after / before, s.name, before, after), title, severity, shown)
 
 
@@ -110,7 +111,7 @@ def _step_by_step(run: Run) -> Iterator[Finding]:
     waits, totals = ([median(part) for part in np.array_split(x, PIECES)] for x in (wait, total))
     rises = int((np.diff(waits) > 0).sum())
     longer, ratio = totals[-1] - totals[0], totals[0] / totals[-1]
-    if rises < PIECES - 2 or ratio >= COSTLY or waits[-1] - waits[0] < BY_WAITS * longer:
+    if rises < PIECES - 2 or ratio >= COSTLY or waits[-1] - waits[0] < utilization.BY_WAITS * longer:
         return
     yield _ever_longer(run, s, (int(step[0]), int(step[-1])), 1 / totals[0], 1 / totals[-1], ", for the wait for data grows")
 
@@ -122,12 +123,11 @@ def _ever_longer(run: Run, s: Series, steps: tuple[int, int], before: float, aft
 
 
 def _petty(s: Series, rows: Ints, speed: Floats, ratio: float) -> bool:
-    """Less than a minute lost, at a speed that neighbours on the same cores explain; False where the time is not known."""
-    lasts = float(s.time[rows[-1]] - s.time[rows[0]])
-    if not np.isfinite(lasts):
-        if not s.name.startswith(("tput.steps", "time.", "loss")):  # those of steps a second
-            return False
+    """Less than ten minutes lost, by the times that are judged, at a speed that neighbours on the same cores explain; False where that is not known."""
+    if s.name.startswith(("tput.steps", "time.", "loss")):  # those of steps a second
         lasts = float((np.diff(s.step[rows]) / speed[1:]).sum()) * s.seconds
+    else:
+        lasts = float(s.time[rows[-1]] - s.time[rows[0]])
     return ratio >= SHARED and lasts * (1 - ratio) < PETTY
 
 

@@ -41,6 +41,7 @@ NEEDS: list[str] = []
 INPUTS = ["gpu.util"]
 LOW_LOAD, WAITING = 50.0, 0.3  # unit: half of the time idle, a third of it waiting; for information only (docs/thresholds.md)
 PADDED = 0.2  # unit: a fifth of the work, as packing saves it; for information only
+BY_WAITS = 0.5  # unit: a loader that slows down is most of what the steps lose
 LOW_MFU = 0.10  # paper: good dense runs reach 40 to 60 % (PaLM, arXiv:2204.02311); a quarter of the worst of these
 FALLS, DOUBLES, LEAST = 0.7, 2.0, 20  # unit: a third less, twice as much; a median of 20 is off by 0.28 sigma. For information only
 HOT, COOLER, HOT_SHARE = 80.0, 0.9, 0.1  # unit: degrees; NVIDIA's data-centre boards slow down from 83 to 90 on. For information only
@@ -131,6 +132,19 @@ def waits(run: Run) -> tuple[Series, Ints, Floats, Floats]:
     data, total = data[ok] * s.seconds, total[ok] * whole.seconds
     apart = median(data) > median(total)  # the time of a step was taken without that of its data
     return s, step[ok], data, data + total if apart else total
+
+
+def starves(run: Run, since: int) -> bool:
+    """Is most of what a step takes longer since then a wait for data? No neighbour is to blame for that."""
+    try:
+        _, step, wait, total = waits(run)
+    except CannotTell:
+        return False
+    late = step >= since
+    if not 0 < late.sum() < len(late):
+        return False
+    longer, waited = (median(x[late]) - median(x[~late]) for x in (total, wait))
+    return waited >= BY_WAITS * longer > 0
 
 
 def mfu(run: Run) -> tuple[float, str]:

@@ -25,6 +25,7 @@ SHORT = 0.9  # beta2 of WGAN-GP (arXiv 1704.00028), the shortest memory of a pub
 SHRINKS = 1e-3  # of the weights a step: they are forgotten as fast as Adam's own second moment forgets (1 - 0.999)
 # Decay of a weight of 0.02 (initial_weights.DEFAULT) is as large as the largest usual gradient, 0.01: where it is added to it, it outweighs it
 OUTWEIGHS = 0.5
+OUTWEIGHS_SGD = 0.05  # unit: a hundred times what recipes of SGD have (5e-4: Wide ResNets, arXiv 1605.07146)
 MOMENTUM = 0.9  # of SGD in every recipe that has it; batch norms, averages of weights and other optimizers use other numbers
 PERCEPTRON_BATCH = 200.0  # samples a step of scikit-learn's perceptrons where none is set (sklearn.neural_network)
 _NOT_ADAM = lazy_re(r"(?i)norm|(^|[./_])(bn|ln)[./_]|attack|explor|greedy|smooth|clip|privacy")
@@ -116,9 +117,12 @@ def weight_decay_strong(s: Symptoms) -> Sign:
         return cannot_tell("config does not name the weight decay." if decay is None else "neither log nor config says the learning rate.")
     steps, shrinks, where = planned_steps(s.run), rate * decay, told.where
     text = f"A weight decay of {decay:g} at a learning rate of {rate:.3g} takes {shrinks:.2g} of each weight a step"
-    if not _decoupled(s.run) and 0 < decay < OUTWEIGHS:
+    sgd = _is_sgd(s.run)
+    if sgd and decay < OUTWEIGHS_SGD:
+        return absent(f"A weight decay of {decay:g} is added to the gradient of SGD, at whatever rate.", where=told.where)
+    if not sgd and not _decoupled(s.run) and 0 < decay < OUTWEIGHS:
         return cannot_tell("config does not say that the weight decay is decoupled (AdamW).")
-    if not _decoupled(s.run) and decay > 0:
+    if not sgd and not _decoupled(s.run) and decay > 0:
         unless = "" if optimizer(s.run) is not None else ", unless the optimizer keeps the two apart (AdamW), which config does not say"
         return seen(f"A weight decay of {decay:g} outweighs the gradient that it is added to{unless}.", where=where)
     if shrinks < SHRINKS or (steps is not None and shrinks * steps < 1):
@@ -153,8 +157,13 @@ def _decay(run: Run) -> tuple[Setting | None, float | None]:
 def _decoupled(run: Run) -> bool:
     """Whether the optimizer is one that takes rate times decay of each weight a step."""
     name = optimizer(run)
-    unnamed = name is None and any(settings.as_number(m.value) == MOMENTUM for m in settings.named(run, "momentum sgd_momentum"))
-    return family(run) == "sgd" or unnamed or (name is not None and bool(re.search(r"(?i)adamw|lion|decoupled", str(name.value))))
+    return name is not None and bool(re.search(r"(?i)adamw|lion|decoupled", str(name.value)))
+
+
+def _is_sgd(run: Run) -> bool:
+    """Whether a decay is weighed against the gradient itself, not against steps of the length of the rate."""
+    unnamed = optimizer(run) is None and any(settings.as_number(m.value) == MOMENTUM for m in settings.named(run, "momentum sgd_momentum"))
+    return family(run) == "sgd" or unnamed
 
 
 def label_smoothing_set(s: Symptoms) -> Sign:

@@ -73,12 +73,10 @@ class Steps:
         first = next((f.role for f in line.fields if f.role in {"it", "epoch"}), "it")
         self.base = 0 if epoch == 0 else self.base
         below = it is not None and epoch is None and not line.bar and self.headed and (total is not None or not word)
-        self.aside = below and self.length not in (0, total) and total is not None and self.ran[0] in (-1, self.epoch)
+        behind = line.bar and self._drawn_behind(epoch, total)
+        self.aside = behind or (below and self.length not in (0, total) and total is not None and self.ran[0] in (-1, self.epoch))
         if self.aside:
-            self.beside = total is not None and self.full == self.epoch and total < self.length
-            return self.step
-        if line.bar and self._drawn_behind(epoch, total):
-            self.aside = self.beside = True
+            self.beside = behind or (total is not None and self.full == self.epoch and total < self.length)
             return self.step
         if below:
             epoch = self.epoch  # keras, paddle: "Epoch 3/12" above

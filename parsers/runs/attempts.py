@@ -152,8 +152,8 @@ def _through_several(source: str, cut: list[Segment]) -> bool:
     whole = mine[0].span
     if not whole.times:
         beside = [s for s in cut if s.source != source and not s.span.times and not s.tags & mine[0].tags]
-        within = [s for s in beside if shared_steps(s.span, whole) > SAME_STEPS]
-        return any(goes_on(a.span, b.span) and shared_steps(a.span, b.span) <= 0 for a in within for b in within)
+        told = [s.span for s in beside if shared_steps(s.span, whole) > SAME_STEPS]
+        return any(goes_on(a, b) and shared_steps(a, b) <= 0 for a in told for b in told)
     if max(Counter(s.source for s in cut if at_once(s.span, whole)).values()) > 1:
         return True
     others = [[s.span for s in _of(cut, other)] for other in {s.source for s in cut if not s.span.times}]

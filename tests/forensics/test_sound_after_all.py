@@ -25,6 +25,18 @@ FALLS = 2 * np.exp(-T / 15) + 0.2
 TURNS = np.where(T < 20, 1.2 * FALLS, 1.2 * FALLS[20] * (1 + (T - 20) / 130))  # up by three tenths of its lowest
 
 
+def test_a_loss_that_wanders_about_its_fall_has_not_turned_at_its_end() -> None:
+    """A mean of the last batches moves slowly, and by as much before; where it stays up for longer than ever, it has turned."""
+    t = np.arange(3000)
+    falls = 0.7 * np.exp(-t / 1500)
+    waves = falls * (1 + 0.15 * np.sin(2 * np.pi * t / 150 - np.pi / 2))
+    ends_up = waves[:2930]  # at the top of a wave
+    noise = np.random.default_rng(0).normal(1, 0.004, len(t))
+    assert severities(divergence.detect, loss__train=ends_up * noise[: len(ends_up)]) == []
+    stays = np.r_[waves[:2880], np.full(400, waves[2700:].min() * 1.3)]
+    assert severities(divergence.detect, loss__train=stays * np.r_[noise, noise][: len(stays)]) == ["critical"]
+
+
 def severities(detect: Callable[[Any], Any], **metrics: Any) -> list[str]:
     found: list[Finding] = list(detect(run_of({name.replace("__", "."): values for name, values in metrics.items()})))
     return [f.severity for f in found]

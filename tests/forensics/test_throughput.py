@@ -83,8 +83,8 @@ def test_of_episodes_alone_the_first_tenth_may_be_of_a_random_policy(faster: int
 
 @pytest.mark.parametrize(
     ("usual", "slower", "severity"),
-    [(0.02, 2.0, "info"), (0.02, 5.0, "warning"), (2.0, 2.0, "warning")],
-    ids=["seconds lost to a neighbour", "a collapse", "minutes lost"],
+    [(0.02, 2.0, "info"), (0.02, 5.0, "warning"), (20.0, 2.0, "warning")],
+    ids=["seconds lost to a neighbour", "a collapse", "a quarter of an hour lost"],
 )
 def test_what_costs_seconds_and_a_neighbour_explains_is_no_warning(usual: float, slower: float, severity: str) -> None:
     seconds = np.where(np.arange(100) < 50, usual, usual * slower) * np.random.default_rng(3).normal(1, 0.02, 100)

@@ -249,6 +249,16 @@ def test_a_second_shorter_bar_of_an_epoch_is_an_evaluation(tmp_path: Path) -> No
     assert found["Step time (ms)"] == [(40, 34.0), (80, 34.0), (120, 34.0)]
 
 
+def test_a_shorter_bar_that_names_the_epoch_again_is_an_evaluation(tmp_path: Path) -> None:
+    def bar(e: int, total: int, of: str) -> str:
+        return "".join(f"Epoch {e}: {100 * i // total:3d}%|##| {i}/{total} [00:{i:02d}<00:00, 1.00it/s, {of}={e + i / 64}]\n" for i in range(1, total + 1))
+
+    text = "".join(bar(e, 16, "loss") + "\n" + bar(e, 4, "acc=0.5, loss") + "\n" for e in range(3))
+    found = series(tmp_path, text)
+    assert [step for step, _ in found["loss"]] == list(range(1, 49))
+    assert {step for step, _ in found["eval loss"]} == {16, 32, 48}
+
+
 def test_a_last_epoch_that_is_shorter_is_training(tmp_path: Path) -> None:
     text = "".join(f"\nEpoch {e}/3\n {n}/{n} [===] - loss: {3 - e}.0\n" for e, n in ((1, 40), (2, 40), (3, 30)))
     assert [v for _, v in series(tmp_path, text)["loss"]] == [2.0, 1.0, 0.0]

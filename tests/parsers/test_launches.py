@@ -345,6 +345,14 @@ def test_a_console_of_another_run_beside_two_launches_cuts_nothing(tmp_path: Pat
     assert [0, 118] in [a for run in parsers.read_all(write(tmp_path, **texts)) for a in attempts(run)]
 
 
+def test_launches_without_a_clock_stand_in_the_order_of_their_steps(tmp_path: Path) -> None:
+    """What the first one wrote was renamed before the second began; what evaluates wrote to one file through both."""
+    evaluated = "".join(json.dumps({"step": s, "mean_return": s / 7}) + "\n" for s in range(4, 120, 8))
+    texts = {"log_dot_jsonl": rows(range(60, 120, 2)), "log_part1_dot_jsonl": rows(range(2, 60, 2)), "eval_dot_jsonl": evaluated}
+    run = parsers.read(write(tmp_path, **texts))
+    assert attempts(run) == [[2, 58], [60, 118]]
+
+
 @pytest.mark.parametrize("tags", [("r", "l"), ("rollout/ep_rew_mean", "rollout/ep_len_mean")])
 def test_a_monitor_beside_the_table_of_a_trainer_is_no_launch(tmp_path: Path, tags: tuple[str, str]) -> None:
     """Two files of one format with the same metrics: under the same names they are two launches."""
