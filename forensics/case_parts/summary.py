@@ -134,8 +134,8 @@ def gaps(r: Run) -> tuple[dict[str, Any], ...]:
     return tuple({"path": g.path, "at": g.at, "what": g.what, "lost": g.lost} for g in r.gaps)
 
 
-def clock(r: Run, points: int = 40) -> list[dict[str, Any]]:
-    """(step, seconds since 1970) along each attempt, thinned: lets a page write UTC beside any step."""
+def clock(r: Run, points: int = 40, pauses: int = 10) -> list[dict[str, Any]]:
+    """(step, seconds since 1970) along each attempt, thinned, with both sides of its longest pauses: lets a page write UTC beside any step."""
     best = max((series(r, n) for n in _listed(r)), key=lambda s: int((s.time >= DATED).sum()) if s is not None else -1, default=None)
     if best is None or not (best.time >= DATED).any():
         return []
@@ -143,6 +143,7 @@ def clock(r: Run, points: int = 40) -> list[dict[str, Any]]:
     for a in np.unique(best.attempt):
         rows = np.flatnonzero((best.attempt == a) & (best.time >= DATED))
         if len(rows):
-            picked = rows[np.unique(np.linspace(0, len(rows) - 1, min(points, len(rows))).astype(int))]
+            longest = np.argsort(-np.diff(best.time[rows]), kind="stable")[:pauses]
+            picked = rows[np.unique(np.r_[np.linspace(0, len(rows) - 1, min(points, len(rows))).astype(int), longest, longest + 1])]
             found.append({"attempt": int(a), "points": [[int(best.step[i]), float(best.time[i])] for i in picked]})
     return found

@@ -27,6 +27,7 @@ BEYOND = 10.0  # unit: ten times
 BY_HEART = 0.1  # of the early level: where the shadow detector calls any task memorized
 # unit: a hundredth; half; measured: a healthy run of the seen sets whose training ends there keeps a third, with 98 % right
 APART, HALF = 0.01, 0.5
+HARDLY = 0.7  # measured: of 28 runs whose training goes on to a tenth of a standing evaluation the sound ones bring that to 0.51 of its first or less
 EARLY, LEAST = 5, 20  # statistical: medians of 5 and 15 are off by half and a third of a noise; their sum at least
 BEGINS = 0.1  # share of the run by which its log must begin, as for the plateau detector
 BELOW = 6  # evaluations: all of six on one side by chance has a probability of 1 in 64
@@ -72,8 +73,9 @@ def evaluation_beyond_training(s: Symptoms) -> Sign:
 
 
 def eval_left_behind(s: Symptoms) -> Sign:
-    """Training loss ends at less than a hundredth of the evaluation loss, which still is more than half of what training began with: what was learnt
-    is the training set, whether the evaluation turns up or only stands still."""
+    """Training loss ends at less than a hundredth of the evaluation loss, which still is more than half of what training began with; or at less than a
+    tenth, and no evaluation is better than the first by three tenths: what was learnt is the training set, whether the evaluation turns up or only
+    stands still."""
     train, x = series(s.run, "loss.train"), held.evaluations(s.run)[1]
     if train is None or len(x) < FIFTHS:
         return cannot_tell(NO_TRAIN if train is None else f"fewer than {FIFTHS} evaluation losses were logged.")
@@ -84,9 +86,13 @@ def eval_left_behind(s: Symptoms) -> Sign:
         return cannot_tell("no training loss was logged near the end of the run.")
     end = median(x[-EARLY_ONES:])
     text = f"Training loss goes from {first:.4g} to {last:.3g}, and the evaluation loss ends at {end:.4g}"
-    if last >= APART * end or end <= HALF * first:
+    step = held.evaluations(s.run)[0]
+    stands = x.min() >= HARDLY * x[0] > 0 and step[0] <= (train.step[0] + train.step[-1]) / FIFTHS  # the first one came early
+    apart = APART if end > HALF * first else 0.0
+    most = max(apart, BY_HEART if stands else 0.0) * end
+    if last >= most:
         return absent(f"{text}.")
-    below = train.step[train.usable & (train.value < APART * end)]
+    below = train.step[train.usable & (train.value < most)]
     text = f"{text}: {end / last:.0f} times as much." if last > 0 else f"{text}."
     return seen(text, s.of(train_eval_gap.Facts), first=int(below[0]), last=int(train.step[-1]))
 

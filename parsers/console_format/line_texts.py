@@ -14,6 +14,7 @@ _CUT_BAR = lazy_re(r"(.*?\d%\|[^|\[]{0,200}?)((?:slurmstepd|srun): error: .*)", 
 _CARETS = lazy_re(r"(\s*[~^]{3,})([^\s~^].*)", re.DOTALL)
 _ARRAY = lazy_re(r"\barray\(([^()]*), dtype=\w+\)")
 _NO_NUMBER = lazy_re(r"(?<=[\[(, ])(-?(?:nan|inf))(?=[,\])])")
+_NAMES_FIRST = lazy_re(r"((?:[A-Za-z][\w /]{0,30}, ){1,12}[A-Za-z]\w{0,30}): ((?:[-+\d.e]{1,25}, ){1,12}[-+\d.e]{1,25})\s*$")
 _EMPTY = (
     "System.Management.Automation.RemoteException"  # PowerShell makes an error of each line of stderr; one without words shows its type
 )
@@ -27,7 +28,17 @@ def plain(text: str) -> str:
         text = _NO_BAR.sub(r"\1|| ", text)
     if text.startswith(_EMPTY) and text.rstrip() == _EMPTY:
         return ""
+    if ", " in text and ": " in text and (m := _NAMES_FIRST.search(text)) is not None:
+        text = _named_each(text, m)
     return _untupled(text) if text.startswith(_TUPLES) and len(text) < _LONGEST else text
+
+
+def _named_each(text: str, m: re.Match[str]) -> str:
+    """``curr batch, loss, lr: 9300, 0.218, 0.00099`` -> ``curr batch: 9300, loss: 0.218, lr: 0.00099``."""
+    names, values = (x.split(", ") for x in m.groups())
+    if len(names) != len(values):
+        return text
+    return text[: m.start()] + ", ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True))
 
 
 def two(text: str) -> tuple[str, str] | None:

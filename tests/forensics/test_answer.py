@@ -12,7 +12,7 @@ from curves import noisy, run_of
 import forensics
 from forensics import evidence, pipeline, ranking
 from forensics.case import Clue, Finding, Hypothesis
-from forensics.case_parts import headline
+from forensics.case_parts import headline, summary
 from forensics.case_parts.saved_case import finding_of
 from forensics.certainty import OPEN, UNNAMED, of_cause
 from forensics.signs.sign import absent, looks
@@ -192,3 +192,12 @@ def test_a_state_saved_in_the_middle_breaks_off_nothing(tmp_path: Path) -> None:
     (tmp_path / "trainer_state.json").write_text(json.dumps(state))
     case = pipeline.analyze_run(forensics.read(str(tmp_path)))
     assert case.verdict == "healthy" and [h.id for h in case.hypotheses] == ["unknown"]
+
+
+def test_the_clock_of_a_page_keeps_both_sides_of_a_pause(tmp_path: Path) -> None:
+    """So that what stands between two of its points lies on a line."""
+    rows = [{"step": i, "loss": 1.0, "timestamp": 1.7e9 + 10 * i + 9000 * (i > 137)} for i in range(400)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (told,) = summary.clock(forensics.read(str(tmp_path)))
+    step, seconds = zip(*told["points"], strict=True)
+    assert len(step) < 80 and np.interp(range(400), step, seconds) == pytest.approx([row["timestamp"] for row in rows])

@@ -40,7 +40,14 @@ def test_the_terms_that_deepxde_saves_under_one_name_add_up(tmp_path: Path) -> N
     assert held is not None and held.value.tolist() == pytest.approx([4 / (1 + i) for i in range(6)])
 
 
-@pytest.mark.parametrize("head", ["epoch,train/gen_loss,train/disc_loss", "epoch,train/box_loss,val/cls_loss"])
+def test_terms_that_are_only_numbered_add_up(tmp_path: Path) -> None:
+    rows = "".join(f"Epoch: {e} Loss1: {1 / e:.4f} Loss2: {2 / e:.4f} Loss3: {0.5:.4f}\n" for e in range(1, 7))
+    (tmp_path / "train.log").write_text(rows)
+    train = series(forensics.read(str(tmp_path)), "loss.train")
+    assert train is not None and train.value.tolist() == pytest.approx([3 / e + 0.5 for e in range(1, 7)], abs=1e-3)
+
+
+@pytest.mark.parametrize("head", ["epoch,train/gen_loss,train/disc_loss", "epoch,train/box_loss,val/cls_loss", "epoch,loss_2,loss_4"])
 def test_other_terms_do_not(head: str, tmp_path: Path) -> None:
     (tmp_path / "results.csv").write_text(f"{head}\n" + "".join(f"{e},{2 / e},{1 / e}\n" for e in range(1, 6)))
     run = forensics.read(str(tmp_path))

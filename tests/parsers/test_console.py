@@ -509,6 +509,15 @@ def test_utf16(tmp_path: Path) -> None:
     assert series(log(tmp_path, "step 1 loss 2.5\nstep 2 loss 2.25\n".encode("utf-16"))[0], "loss") == [(1, 2.5), (2, 2.25)]
 
 
+def test_names_may_stand_in_front_of_all_values(tmp_path: Path) -> None:
+    lines = "".join(
+        f"2019-07-24 00:33:{i:02d},654 - INFO - training curr batch, loss, lr: {100 * i}, {3 - i / 8}, 0.001\n" for i in range(6)
+    )
+    tables, _, _ = log(tmp_path, lines)
+    assert series(tables, "loss") == [(100 * i, 3 - i / 8) for i in range(6)]
+    assert not log(tmp_path, "sizes of the train, val, test: 100, 20\n")[0]["metrics"]  # three names, two values
+
+
 def test_the_last_line_is_kept_as_it_stands(tmp_path: Path) -> None:
     tables, _, _ = log(tmp_path, "step 1 loss 2.0\nGenerating samples at epoch 125\n-----\n\n")
     assert [(e["at"], e["step"], e["text"]) for e in tables["last"]] == [(2, 1, "Generating samples at epoch 125")]

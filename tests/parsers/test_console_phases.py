@@ -251,7 +251,10 @@ def test_a_second_shorter_bar_of_an_epoch_is_an_evaluation(tmp_path: Path) -> No
 
 def test_a_shorter_bar_that_names_the_epoch_again_is_an_evaluation(tmp_path: Path) -> None:
     def bar(e: int, total: int, of: str) -> str:
-        return "".join(f"Epoch {e}: {100 * i // total:3d}%|##| {i}/{total} [00:{i:02d}<00:00, 1.00it/s, {of}={e + i / 64}]\n" for i in range(1, total + 1))
+        return "".join(
+            f"Epoch {e}: {100 * i // total:3d}%|##| {i}/{total} [00:{i:02d}<00:00, 1.00it/s, {of}={e + i / 64}]\n"
+            for i in range(1, total + 1)
+        )
 
     text = "".join(bar(e, 16, "loss") + "\n" + bar(e, 4, "acc=0.5, loss") + "\n" for e in range(3))
     found = series(tmp_path, text)
