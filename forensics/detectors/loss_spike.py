@@ -42,6 +42,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import epoch_means, meter_dips
+from forensics.run.configured_rate import begins_again
 from forensics.run.evaluations import improves_after
 from forensics.run.inputs import ANY_LOSS, loss_of
 from forensics.run.once import once
@@ -179,8 +180,10 @@ def _finding(run: Run, s: Series, h: History, j: Spike, until: int, alike: int, 
     chance = rare or (facts.over_highest is not None and facts.over_highest < HUGE)
     came_back = end is not None and not 0 < h.first <= e.start < h.first + AT_RESTART
     bearable = came_back and measurements.bearable(s.value[s.usable], level, facts.height, facts.values, chance=chance)
-    grave = "info" if against or alike or bearable else severity(j, facts.over_highest, at_the_end=censored and facts.values <= FEW)
+    again = came_back and begins_again(run, start, peak)
+    grave = "info" if against or alike or bearable or again else severity(j, facts.over_highest, at_the_end=censored and facts.values <= FEW)
     title = _title(j, facts) + f", while {against}" * bool(against) + f"; {alike} more like it come and go throughout the run" * bool(alike)
+    title += ", where the rate begins again as configured" * again
     return evidence.found(facts, title, (start, stop), grave, shown, key=f"{peak}-attempt{attempt}" if attempt else peak, times=times)
 
 

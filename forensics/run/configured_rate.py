@@ -6,7 +6,7 @@ import numpy as np
 
 from forensics.run import settings
 from forensics.run.plan import planned_steps
-from forensics.run.series import Floats, Ints
+from forensics.run.series import Floats, Ints, series
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
@@ -15,6 +15,7 @@ FLAT, DOWN = ("const", "fixed", "flat"), ("linear", "cosine")
 AGAIN = ("cycl", "restart", "sgdr", "repeat", "triang")  # begins again by itself
 ENDLESS = (*AGAIN, "wsd", "inverse", "step", "plateau")  # these have no length after which they are over, either
 _ONE_CYCLE = lazy_re(r"(?:one|1)[-_ ]?cycle")  # goes up and down once (arXiv 1708.07120)
+AGAIN_TIMES = 10.0  # unit: a cycle comes down by more than that, and begins again at its top
 SHAPED = (*ENDLESS, "stable", "polynomial", "exp", "trapezoid", "warmup_decay")  # all whose rate is not computed here
 
 
@@ -44,6 +45,16 @@ def in_cycles(run: Run) -> bool:
     """Whether config names a schedule that begins again by itself."""
     told = (_ONE_CYCLE.sub("", f"{s.key}={s.value}".lower()) for s in settings.every(run) if isinstance(s.value, str))
     return any(word in text for text in told for word in AGAIN)
+
+
+def begins_again(run: Run, first: int, last: int) -> bool:
+    """Whether the logged rate of such a schedule comes back up between two steps, to ten times what it was."""
+    lr = series(run, "lr")
+    if lr is None or not in_cycles(run):
+        return False
+    rows = np.flatnonzero(lr.alive & (lr.step <= last))
+    low, high = lr.value[rows[lr.step[rows] < first]][-1:], lr.value[rows[lr.step[rows] >= first]]
+    return len(low) > 0 and len(high) > 0 and bool(high.max() >= AGAIN_TIMES * low[0])
 
 
 def is_endless(schedule: settings.Setting) -> bool:

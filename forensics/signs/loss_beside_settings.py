@@ -15,6 +15,7 @@ from forensics.signs import configured, learning_rate, loss_level
 from forensics.signs.input_statistics import inputs_far_from_unit
 from forensics.signs.loss_shape import loss_diverged
 from forensics.signs.sign import ABSENT, SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.lazy_regex import lazy_re
 from parsers.loss_names import is_likelihood
 
 EFFECTS = {"setting_holds_loss_up": "config", "boosting_overshoots": "config"}  # symptoms of their own, for which there is no detector
@@ -43,20 +44,22 @@ def smoothing_costs_half(s: Symptoms) -> Sign:
     return seen(text, where=where) if floor > HALF * first else absent(text, where=where)
 
 
-HEADS = "head head_activation last last_layer last_activation output_activation final_activation out_activation output_layer"
 SQUASHED = {"softmax", "sigmoid"}
+_HEAD = lazy_re(r"(?i)(^|[._/])(\w+_)?(head|last|output|out|final|last_layer|output_layer)(_activation)?$")
+_LOGITS = lazy_re(r"(?i)\bfrom_logits\s*=\s*(true|1)\b|WithLogits|^(?:torch\.)?(?:nn\.)?CrossEntropyLoss\b")  # Keras's word, and torch's losses of logits
 
 
 def config_squashes_twice(s: Symptoms) -> Sign:
-    """Config lets the model end in a softmax or sigmoid, and tells the loss that it gets logits (Keras's `from_logits`)."""
-    told = next((t for t in settings.named(s.run, HEADS) if str(t.value).lower() in SQUASHED), None)
+    """Config lets the model end in a softmax or sigmoid, and gives the loss logits (Keras's `from_logits`, torch's CrossEntropyLoss)."""
+    heads = [t for t in settings.every(s.run) if _HEAD.search(t.key)]
+    told = next((t for t in heads if str(t.value).lower() in SQUASHED), None)
     logits = next(iter(settings.named(s.run, "from_logits")), None)
-    if logits is None or not settings.named(s.run, HEADS):
+    logits = logits or next((t for t in settings.every(s.run) if isinstance(t.value, str) and _LOGITS.search(t.value)), None)
+    if logits is None or not heads:
         return cannot_tell("config does not say both what the model ends in and what the loss is given.")
-    if told is None or not is_set(logits):
-        return absent(
-            f"Config tells the loss that it is {'not ' * (not is_set(logits))}given logits, as the model ends.", where=logits.where
-        )
+    given = is_set(logits)
+    if told is None or not given:
+        return absent(f"Config tells the loss that it is {'not ' * (not given)}given logits, as the model ends.", where=logits.where)
     return seen(
         f"Config lets the model end in a {told.value} ({told.key}) and tells the loss that it gets logits ({logits.key}).", where=told.where
     )

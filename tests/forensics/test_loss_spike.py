@@ -268,3 +268,13 @@ def test_the_table_of_the_case_has_what_it_needs() -> None:
     run = run_of({"loss.train": x})
     (row,) = summary.spikes(run, spikes(run))
     assert row["start"] == row["peak"] == 200 and row["class"] == "fast"
+
+
+@pytest.mark.parametrize(("schedule", "severity"), [("warm_restarts", "info"), ("cosine", "warning")])
+def test_a_spike_where_the_rate_begins_again_as_configured(schedule: str, severity: str) -> None:
+    """A rate that comes back up by plan costs some steps; by no plan it is a jump of the rate."""
+    t = np.arange(400)
+    rate = 0.05 * (1 + np.cos(np.pi * (t % 200) / 200)) + 1e-4
+    loss = noisy(400, 0.03) * (0.06 + 5 * np.exp(-np.abs(t - 200) / 8) * (t >= 200))
+    found = list(loss_spike.detect(run_of({"loss.train": loss, "lr": rate}, config={"schedule": schedule, "lr": 0.1})))
+    assert [f.severity for f in found] == [severity]

@@ -140,6 +140,10 @@ def test_an_objective_beside_a_held_out_likelihood_is_one(tmp_path: Path) -> Non
     [
         ({"last": "softmax", "from_logits": True}, "seen"),
         ({"head_activation": "Sigmoid", "from_logits": "True"}, "seen"),  # as MLflow keeps it
+        ({"cls_head": "softmax", "cls_loss": "CategoricalCrossentropy(from_logits=True)"}, "seen"),
+        ({"output_activation": "softmax", "criterion": "nn.CrossEntropyLoss"}, "seen"),
+        ({"output_activation": "softmax", "criterion": "nn.NLLLoss"}, "cannot tell"),
+        ({"attn_activation": "softmax", "criterion": "CrossEntropyLoss"}, "cannot tell"),
         ({"last": "softmax", "from_logits": False}, "absent"),
         ({"last": "logits", "from_logits": True}, "absent"),
         ({"last": "softmax"}, "cannot tell"),
