@@ -109,9 +109,10 @@ def setting_holds_loss_up(s: Symptoms) -> Sign:
         configured.weight_decay_strong(s),
         configured.epsilon_large(s),
         inputs_far_from_unit(s),
+        learning_rate.rate_far_below_usual(s),
     ]
-    if family(s.run) == "adam":  # what SGD bears hangs on the scale of the loss, and on clipping
-        looked += [learning_rate.rate_far_above_usual(s), learning_rate.rate_far_below_usual(s)]
+    if family(s.run) == "adam":  # how much SGD bears hangs on the scale of the loss, and on clipping
+        looked.append(learning_rate.rate_far_above_usual(s))
     told = next((x for x in looked if x.state == SEEN), None)
     if told is None:
         return absent("No setting that was read holds the loss up.")
