@@ -64,7 +64,7 @@ def detect(run: Run) -> Iterator[Finding]:
     still = sorted(s.tag for s in weights if weight_norms.still(s))
     moving = any(v > 0 for v in usual.values()) or any(np.ptp(s.value) > 0 for s in weights)
     total = series(run, "grad.norm")
-    moving |= total is not None and bool(np.nanmedian(total.value) > 0)
+    moving |= total is not None and bool(median(total.value[np.isfinite(total.value)]) > 0)
     steps = (run.attempts[0]["steps"][0], max(a["steps"][1] for a in run.attempts))
     if (zero or still) and moving:
         rows = [[t, f"{usual[t]:.3g}" if t in usual else "norm of the weights never changes"] for t in (zero or still)]

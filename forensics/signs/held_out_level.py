@@ -87,10 +87,10 @@ def eval_left_behind(s: Symptoms) -> Sign:
     end = median(x[-EARLY_ONES:])
     text = f"Training loss goes from {first:.4g} to {last:.3g}, and the evaluation loss ends at {end:.4g}"
     step = held.evaluations(s.run)[0]
-    stands = x.min() >= HARDLY * x[0] > 0 and step[0] <= (train.step[0] + train.step[-1]) / FIFTHS  # the first one came early
+    stands = x.min() > 0 and x.min() >= HARDLY * x[0] and step[0] <= (train.step[0] + train.step[-1]) / FIFTHS  # the first one came early
     apart = APART if end > HALF * first else 0.0
     most = max(apart, BY_HEART if stands else 0.0) * end
-    if last >= most:
+    if last >= most or most <= 0:
         return absent(f"{text}.")
     below = train.step[train.usable & (train.value < most)]
     text = f"{text}: {end / last:.0f} times as much." if last > 0 else f"{text}."

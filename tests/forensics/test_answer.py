@@ -172,7 +172,7 @@ def test_a_run_that_was_stopped_short_of_its_plan_is_not_called_healthy(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("last_line", "first"), [("val set has 120 rows", "stopped_from_outside"), ("waiting for the dispatch server 10.4.0.12 ...", "hang")]
+    ("last_line", "first"), [("val set has 120 rows", "unknown"), ("waiting for the dispatch server 10.4.0.12 ...", "hang")]
 )
 def test_a_log_that_breaks_off_is_not_called_healthy(tmp_path: Path, last_line: str, first: str) -> None:
     """Killed without a word, hung, or copied while it ran: the log does not say."""
