@@ -58,6 +58,16 @@ def weights_shrink(s: Symptoms) -> Sign:
     return seen(f"{text} while the loss falls no further: {told}.", where=logged.place(s.run, 0), first=int(step[0]), last=int(step[-1]))
 
 
+def weights_end_small(s: Symptoms) -> Sign:
+    """The norm of all weights ends below two thirds of where it began, whatever is learnt."""
+    total = weight_norms.whole(s.run)
+    if total is None or len(total[1]) < weight_norms.LEAST or not np.isfinite(total[1]).all() or total[1][0] <= 0:
+        return cannot_tell("the norm of all weights was not logged, or it is not finite.")
+    (step, norm), last = total, last_level(total[1])
+    text = f"The norm of the weights goes from {norm[0]:.4g} to {last:.4g}."
+    return seen(text, first=int(step[0]), last=int(step[-1])) if last < SHRUNK * norm[0] else absent(text)
+
+
 def weights_leap(s: Symptoms) -> Sign:
     """A norm of weights goes within one logged interval ten times as far as ever before, while neither the gradient nor the rate grew by half as much,
     and no restart lies between: no update did that (Dixit et al., Silent data corruptions at scale, arXiv 2102.11245)."""

@@ -55,6 +55,16 @@ def test_what_never_held_the_weights_is_no_match_for_any_decay(loss: Any, accuse
     assert any(h.id == "weight_decay_too_strong" for h in case.hypotheses) == accused
 
 
+@pytest.mark.parametrize(
+    ("decay", "norm", "told"),
+    [(2.0, SHRINKS, True), (2.0, GROWS, False), (0.01, SHRINKS, False)],  # the setting and its effect; a setting alone; an effect alone
+)
+def test_a_decay_that_forgets_is_told_with_its_effect_on_the_weights(decay: float, norm: Any, told: bool) -> None:
+    config = {"optimizer": "adamw", "lr": 1e-3, "weight_decay": decay, "max_steps": 50 * N}
+    case = judge(run_of({"loss.train": FALLS, "param.norm": norm, "lr": 1e-3 + 0 * T}, interval=50, config=config))
+    assert any(f.kind == "weight_decay_strong" and f.severity == "warning" for f in case.findings) == told
+
+
 LEAPS = GROWS + np.where(T >= 40, 30.0, 0.0)
 CALM = 1 + 0.1 * np.random.default_rng(6).standard_normal(N)
 
