@@ -41,6 +41,7 @@ NEEDS: list[str] = []
 INPUTS = ["config"]
 EFFECT, MEANT = "behaves_differently_after_change", ("changes_as_configured",)
 _ADDRESS = lazy_re(r" at 0x[0-9a-fA-F]+")
+_LENGTH = lazy_re(r"(?i)(?:^|[._/])(?:(?:max|total|num|n|train|stop)_)*(?:steps|iters|iterations|updates|timesteps|epochs|at)$")
 ALIKE = 0.7  # share of keys that two snapshots have in common; not critical: 0.49 and 0.98 tell the same runs (docs/thresholds.md)
 SMALLEST_EFFECT = "one setting"
 
@@ -151,7 +152,7 @@ def _changes(run: Run) -> tuple[list[Changed], list[Changed], int]:
         same = only_split(run, old, new)
         samples = same[0] if same else samples
         for k in sorted(old.keys() & new.keys()):
-            if not _same(old[k], new[k]) and not FREE.search(k) and not _is_place(run, old[k], new[k]):
+            if not _same(old[k], new[k]) and not FREE.search(k) and not _is_place(run, k, old[k], new[k]):
                 (kept if same and k in same[1] else found)[k] = (k, _short(old[k]), _short(new[k]), source)
     return list(found.values()), [c for k, c in kept.items() if k not in found], samples
 
@@ -165,11 +166,12 @@ def _same(old: str, new: str) -> bool:
     return str(one) == str(two) or (a is not None and a == b)  # one file keeps a list, another one its text
 
 
-def _is_place(run: Run, old: str, new: str) -> bool:
-    """Is it the step at which the next launch goes on (``from_step: 800``), or at which the last one was to end and the next is not (``stop_at: 0``)?"""
+def _is_place(run: Run, key: str, old: str, new: str) -> bool:
+    """Is it the step at which the next launch goes on (``from_step: 800``), or at which the last one was to end and the next is not (``stop_at: 0``,
+    ``total_steps: 1000``)?"""
     before, after = (settings.as_number(settings.plain(text)) for text in (old, new))
-    number = after or before
-    return number is not None and any(a["steps"][1] <= number <= b["steps"][0] for a, b in pairwise(run.attempts))
+    numbers = [after or before, before if after and before and after > before and _LENGTH.search(key) else None]
+    return any(n is not None and a["steps"][1] <= n <= b["steps"][0] for n in numbers for a, b in pairwise(run.attempts))
 
 
 def _short(value: str) -> str:

@@ -137,6 +137,8 @@ def _finding(run: Run, s: Series, bad: Ints, ranks: list[int]) -> Finding[Facts]
     severity = "info" if skipped else "warning"
     if s.name.startswith(("loss", "ppl")):
         severity = "info" if recovered and _scale_falls_there(run, s.step[bad]) else "critical"
+    if s.name.startswith("rl.reward") and recovered and not word.startswith("inf"):
+        severity = "info"  # the mean of no episode
     told, alone = "", len(by_rank(run, s.name)) > len(ranks)
     if alone:
         told = (

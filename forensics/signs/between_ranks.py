@@ -23,7 +23,7 @@ from parsers.lazy_regex import lazy_re
 
 _SHARED = ("loss.train", "grad.norm", "param.norm", "loss.eval")  # what tells of weights and gradients; times do not
 _CHECKSUM = lazy_re(
-    r"(?:^|[/_. ])(?:check_?sum|(?:param\w{0,20}|weights?|theta|w|model)[_ ]?(?:hash|crc|digest|md5|sum|norm|mean|std|l[12]|abs\w{0,5})"
+    r"(?:^|[/_. ])(?:check_?sum|(?:param\w{0,20}|weights?|theta|w|model)[_ ]?(?:hash|crc|digest|md5|sha|sum|norm|mean|std|l[12]|abs\w{0,5})"
     r"|p_?(?:sum|norm)|param\.norm)(?:$|[/_. ])",
     re.I,
 )

@@ -14,6 +14,9 @@ _CUT_BAR = lazy_re(r"(.*?\d%\|[^|\[]{0,200}?)((?:slurmstepd|srun): error: .*)", 
 _CARETS = lazy_re(r"(\s*[~^]{3,})([^\s~^].*)", re.DOTALL)
 _ARRAY = lazy_re(r"\barray\(([^()]*), dtype=\w+\)")
 _NO_NUMBER = lazy_re(r"(?<=[\[(, ])(-?(?:nan|inf))(?=[,\])])")
+_HASH = lazy_re(  # hexadecimal, of which some have no letter: all as the number that they are, since only equality is asked of them
+    r"(?i)((?<![\w/])(?:param\w{0,20}|weights?|theta|model|w)?_?(?:checksum|hash|crc\d*|digest|sum)[ :=]{1,3})(?:0x)?([0-9a-f]{8}|[0-9a-f]{16})(?=[\s,;|)\]]|$)"
+)
 _NAMES_FIRST = lazy_re(r"((?:[A-Za-z][\w /]{0,30}, ){1,12}[A-Za-z]\w{0,30}): ((?:[-+\d.e]{1,25}, ){1,12}[-+\d.e]{1,25})\s*$")
 _EMPTY = (
     "System.Management.Automation.RemoteException"  # PowerShell makes an error of each line of stderr; one without words shows its type
@@ -28,6 +31,8 @@ def plain(text: str) -> str:
         text = _NO_BAR.sub(r"\1|| ", text)
     if text.startswith(_EMPTY) and text.rstrip() == _EMPTY:
         return ""
+    if "sum" in text or "hash" in text or "crc" in text or "digest" in text:
+        text = _HASH.sub(lambda m: f"{m[1]}{int(m[2], 16)}", text)
     if ", " in text and ": " in text and (m := _NAMES_FIRST.search(text)) is not None:
         text = _named_each(text, m)
     return _untupled(text) if text.startswith(_TUPLES) and len(text) < _LONGEST else text

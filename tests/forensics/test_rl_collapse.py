@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from curves import run_of
 
-from forensics.detectors import divergence, rl_collapse
+from forensics.detectors import divergence, nonfinite, rl_collapse
 from forensics.errors import CannotTell
 
 N = 400
@@ -55,3 +55,12 @@ def test_few_rewards_tell_nothing() -> None:
 def test_games_that_are_lost_or_won_diverge_where_their_mean_falls(wins_at_last: float, falls: bool) -> None:
     won = np.random.default_rng(3).random(N) < np.r_[np.linspace(0, 0.7, N - 15), np.full(15, wins_at_last)]
     assert bool(list(divergence.detect(run_of({"rl.reward": np.where(won, 1.6, -1.4)})))) is falls
+
+
+@pytest.mark.parametrize(("name", "severity"), [("rl.reward", "info"), ("rl.loss_value", "warning")])
+def test_the_mean_of_no_episode_is_no_number(name: str, severity: str) -> None:
+    """Where fewer steps lie between two rows than an episode takes; a value that was computed is another matter."""
+    t = np.arange(120)
+    values = np.where(t % 5 == 0, 10.0 + t / 20, np.nan)
+    rows = {"rl.reward": 10.0 + t / 20, "rl.loss_value": 1.0 + 0 * t} | {name: values}
+    assert [f.severity for f in nonfinite.detect(run_of(rows)) if f.facts.metric == name] == [severity]

@@ -518,6 +518,14 @@ def test_names_may_stand_in_front_of_all_values(tmp_path: Path) -> None:
     assert not log(tmp_path, "sizes of the train, val, test: 100, 20\n")[0]["metrics"]  # three names, two values
 
 
+def test_a_checksum_is_a_number_with_letters_or_without(tmp_path: Path) -> None:
+    """Only whether two ranks have the same is asked of it."""
+    text = "step 20 loss 4.25 wsum cc2b9d0e wnorm 59.5\nstep 40 loss 3.5 wsum 13420639 wnorm 60.0\nstep 60 loss_sum 12345678 loss 3.0\n"
+    tables, _, _ = log(tmp_path, text)
+    assert series(tables, "wsum") == [(20, float(0xCC2B9D0E)), (40, float(0x13420639))]
+    assert series(tables, "loss_sum") == [(60, 12345678.0)]
+
+
 def test_the_last_line_is_kept_as_it_stands(tmp_path: Path) -> None:
     tables, _, _ = log(tmp_path, "step 1 loss 2.0\nGenerating samples at epoch 125\n-----\n\n")
     assert [(e["at"], e["step"], e["text"]) for e in tables["last"]] == [(2, 1, "Generating samples at epoch 125")]
