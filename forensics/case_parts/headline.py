@@ -67,22 +67,23 @@ def sentence(
         missing = [c.note for c in checks if c.id in _matter(run, findings, checks) and c.status in ("cannot_tell", "error")]
         missing += [short] if (short := _stopped_short(run)) else []
         unclear = f"Cannot tell whether this run is healthy: {missing[0] if missing else 'too little was logged'}."
-        return f"{told} {unclear}" if _leads(ended) else f"{unclear} {told}".strip()
+        leads = _leads(ended) or (breaks_off(run) and missing[:1] == [short])
+        return f"{told} {unclear}" if leads else f"{unclear} {told}".strip()
     return unhealthy(findings, hypotheses, ended, proof)
 
 
 def _stopped_short(run: Run) -> str:
-    """What was still to come where the user, a scheduler or a signal ended the run before its planned length, which may be unknown, or where its log
-    breaks off; else nothing."""
+    """What was still to come where the user, a scheduler or a signal ended the run before its planned length, which may be unknown; what is not known
+    where its log breaks off; else nothing."""
     ended = ending(run)
-    left = ""
-    if ended.step is not None and ended.planned is not None and ended.step < ended.planned:
-        left = f"{ended.planned - ended.step:,} of its {ended.planned:,} {unit(run)}s were still to come"
     if breaks_off(run):
-        return f"its log breaks off{f', and {left}' if left else ''}. Until then it shows no trouble"
+        return "whether it was killed, hangs or still runs was not logged. What it logged until then shows no trouble"
     if ended.status != "stopped" or ended.step is None or (ended.planned is not None and reached(run)):
         return ""
-    return f"{left or 'it was stopped, and how far it was to go was not logged'}. What it logged until then shows no trouble"
+    left = "it was stopped, and how far it was to go was not logged"
+    if ended.planned is not None:
+        left = f"{ended.planned - ended.step:,} of its {ended.planned:,} {unit(run)}s were still to come"
+    return f"{left}. What it logged until then shows no trouble"
 
 
 def _harmless_spikes(run: Run, checks: Sequence[Check]) -> str:

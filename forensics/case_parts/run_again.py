@@ -30,7 +30,7 @@ INTERRUPTED = "Nothing measured needs fixing; the run did not come to its own en
 UNFINISHED = ("cut", "interrupt", "scheduler", "signal")  # endings that the training did not choose
 NOT_OURS = {
     "interrupt": "stopped by hand: its owner knows why",
-    "cut": "the log just stops: nothing says whether the run went on",
+    "cut": "the log just stops: look whether its process lives (ps, nvidia-smi), and what the scheduler or the kernel wrote of it (sacct, dmesg)",
     "unknown": "nothing says whether it finished",
 }
 Told = tuple[str | None, str]  # (what is said, or None; why nothing is)

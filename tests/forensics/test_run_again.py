@@ -16,7 +16,7 @@ RUN: dict[str, Any] = {"again": {"lasting": False, "saved": False}, "last_health
     [
         ("inconclusive", "stopped", "scheduler", (None, "why it ended is open")),  # nothing is known that could be done first
         ("inconclusive", "stopped", "interrupt", (None, "stopped by hand: its owner knows why")),
-        ("inconclusive", "unknown", "cut", (None, "the log just stops: nothing says whether the run went on")),
+        ("inconclusive", "unknown", "cut", (None, run_again.NOT_OURS["cut"])),
         ("healthy", "finished", "finished", ("no: finished and healthy", "")),
         ("unhealthy", "crashed", "exception", (None, "its cause is open")),
     ],
