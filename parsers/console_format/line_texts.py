@@ -17,7 +17,11 @@ _NO_NUMBER = lazy_re(r"(?<=[\[(, ])(-?(?:nan|inf))(?=[,\])])")
 _HASH = lazy_re(  # hexadecimal, of which some have no letter: all as the number that they are, since only equality is asked of them
     r"(?i)((?<![\w/])(?:param\w{0,20}|weights?|theta|model|w)?_?(?:checksum|hash|crc\d*|digest|sum)[ :=]{1,3})(?:0x)?([0-9a-f]{8}|[0-9a-f]{16})(?=[\s,;|)\]]|$)"
 )
-_NAMES_FIRST = lazy_re(r"((?:[A-Za-z][\w /]{0,30}, ){1,12}[A-Za-z]\w{0,30}): ((?:[-+\d.e]{1,25}, ){1,12}[-+\d.e]{1,25})\s*$")
+_NUMBERS = lazy_re(r"(?:[-+\d.e]{1,25}, ){1,12}[-+\d.e]{1,25}\s*")
+_NAMES = lazy_re(r"(?:[A-Za-z][\w /]{0,30}, ){1,12}[A-Za-z]\w{0,30}$")
+_VALUES_FIRST = lazy_re(  # "Epoch 42 @ 01:04 PM : 0.95 C.E. Loss, 98.4% Accuracy"
+    r"(?i)(\W*epoch:? \d+[^,]{0,40}?: +)(?=.{0,200}(?:loss|acc|error))((?:[-+]?\d[\d.]*(?:e[-+]?\d+)?%? [a-z][a-z. ]{1,30}(?:, (?=[-+\d])|$)){1,8})$"
+)
 _EMPTY = (
     "System.Management.Automation.RemoteException"  # PowerShell makes an error of each line of stderr; one without words shows its type
 )
@@ -31,19 +35,27 @@ def plain(text: str) -> str:
         text = _NO_BAR.sub(r"\1|| ", text)
     if text.startswith(_EMPTY) and text.rstrip() == _EMPTY:
         return ""
+    if len(text) > _LONGEST:
+        return text
     if "sum" in text or "hash" in text or "crc" in text or "digest" in text:
         text = _HASH.sub(lambda m: f"{m[1]}{int(m[2], 16)}", text)
-    if ", " in text and ": " in text and (m := _NAMES_FIRST.search(text)) is not None:
-        text = _named_each(text, m)
-    return _untupled(text) if text.startswith(_TUPLES) and len(text) < _LONGEST else text
+    if ": " in text:
+        text = _named_each(text)
+    return _untupled(text) if text.startswith(_TUPLES) else text
 
 
-def _named_each(text: str, m: re.Match[str]) -> str:
-    """``curr batch, loss, lr: 9300, 0.218, 0.00099`` -> ``curr batch: 9300, loss: 0.218, lr: 0.00099``."""
-    names, values = (x.split(", ") for x in m.groups())
+def _named_each(text: str) -> str:
+    """``curr batch, loss, lr: 9300, 0.218, 0.00099`` -> ``curr batch: 9300, loss: 0.218, lr: 0.00099``, and ``0.95 Loss, 98.4% Accuracy`` behind an
+    epoch -> ``Loss: 0.95, Accuracy: 98.4%``."""
+    if (m := _VALUES_FIRST.match(text)) is not None:
+        return m[1] + ", ".join(f"{name}: {value}" for value, name in (item.split(" ", 1) for item in m[2].split(", ")))
+    head, _, told = text.rpartition(": ")
+    if ", " not in told or _NUMBERS.fullmatch(told) is None or (m := _NAMES.search(head)) is None:
+        return text
+    names, values = m[0].split(", "), told.split(", ")
     if len(names) != len(values):
         return text
-    return text[: m.start()] + ", ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True))
+    return head[: m.start()] + ", ".join(f"{name}: {value}" for name, value in zip(names, values, strict=True))
 
 
 def two(text: str) -> tuple[str, str] | None:

@@ -518,6 +518,14 @@ def test_names_may_stand_in_front_of_all_values(tmp_path: Path) -> None:
     assert not log(tmp_path, "sizes of the train, val, test: 100, 20\n")[0]["metrics"]  # three names, two values
 
 
+@pytest.mark.parametrize("where", ["", " @ 01:04 PM"])
+def test_names_may_stand_behind_their_values(tmp_path: Path, where: str) -> None:
+    text = "".join(f"Epoch {e}{where} : {1 / e:.4f} C.E. Loss, {90 + e}.5% Accuracy\n" for e in (1, 2, 4))
+    tables, _, _ = log(tmp_path, text)
+    assert series(tables, "Loss") == [(1, 1.0), (2, 0.5), (4, 0.25)]
+    assert series(tables, "Accuracy") == [(1, 91.5), (2, 92.5), (4, 94.5)]
+
+
 def test_a_checksum_is_a_number_with_letters_or_without(tmp_path: Path) -> None:
     """Only whether two ranks have the same is asked of it."""
     text = "step 20 loss 4.25 wsum cc2b9d0e wnorm 59.5\nstep 40 loss 3.5 wsum 13420639 wnorm 60.0\nstep 60 loss_sum 12345678 loss 3.0\n"
