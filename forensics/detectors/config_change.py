@@ -41,7 +41,7 @@ NEEDS: list[str] = []
 INPUTS = ["config"]
 EFFECT, MEANT = "behaves_differently_after_change", ("changes_as_configured",)
 _ADDRESS = lazy_re(r" at 0x[0-9a-fA-F]+")
-_LENGTH = lazy_re(r"(?i)(?:^|[._/])(?:(?:max|total|num|n|train|stop)_)*(?:steps|iters|iterations|updates|timesteps|epochs|at)$")
+_LENGTH = lazy_re(r"(?i)(?:^|[._/])(?:(?:max|total|num|n|train|stop)_){0,3}(?:steps|iters|iterations|updates|timesteps|epochs|at)$")
 ALIKE = 0.7  # share of keys that two snapshots have in common; not critical: 0.49 and 0.98 tell the same runs (docs/thresholds.md)
 SMALLEST_EFFECT = "one setting"
 

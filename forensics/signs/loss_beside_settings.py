@@ -45,7 +45,7 @@ def smoothing_costs_half(s: Symptoms) -> Sign:
 
 
 SQUASHED = {"softmax", "sigmoid"}
-_HEAD = lazy_re(r"(?i)(^|[._/])(\w+_)?(head|last|output|out|final|last_layer|output_layer)(_activation)?$")
+_HEAD = lazy_re(r"(?i)(?:^|[./])(?:\w{1,30}_)?(?:head|last|output|out|final|last_layer|output_layer)(?:_activation)?$")
 _LOGITS = lazy_re(
     r"(?i)\bfrom_logits\s*=\s*(true|1)\b|WithLogits|^(?:torch\.)?(?:nn\.)?CrossEntropyLoss\b"
 )  # Keras's word, and torch's losses of logits

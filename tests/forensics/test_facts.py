@@ -11,6 +11,7 @@ import pytest
 from runs import loss, make, read
 
 import forensics
+import parsers
 from forensics.detectors import divergence, nonfinite
 from forensics.errors import CannotTell
 from forensics.run import facts, inputs, plan
@@ -46,7 +47,7 @@ def test_plans_of_settings(tmp_path: Path, last: int, config: dict[str, Any], pl
 @pytest.mark.parametrize(("lines", "planned"), [([*range(1, 30)], 50), ([*range(1, 15), *range(1, 15)], None)])
 def test_a_total_without_a_word_is_the_plan_where_steps_never_fall_back(tmp_path: Path, lines: list[int], planned: int | None) -> None:
     (tmp_path / "train.log").write_text("".join(f"[{i}][{i}/50][1/1] | loss: {2 - i / 50:.3f}\n" for i in lines))
-    assert plan.planned_steps(read(tmp_path)) == planned
+    assert plan.planned_steps(parsers.read_all(tmp_path)[-1]) == planned
 
 
 def test_epochs_times_measured_steps(tmp_path: Path) -> None:
