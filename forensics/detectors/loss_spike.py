@@ -181,9 +181,8 @@ def _finding(run: Run, s: Series, h: History, j: Spike, until: int, alike: int, 
     came_back = end is not None and not 0 < h.first <= e.start < h.first + AT_RESTART
     bearable = came_back and measurements.bearable(s.value[s.usable], level, facts.height, facts.values, chance=chance)
     again = came_back and begins_again(run, start, peak)
-    grave = (
-        "info" if against or alike or bearable or again else severity(j, facts.over_highest, at_the_end=censored and facts.values <= FEW)
-    )
+    borne = against or alike or bearable or again
+    grave = "info" if borne else severity(j, facts.over_highest, at_the_end=censored and facts.values <= FEW)
     title = _title(j, facts) + f", while {against}" * bool(against) + f"; {alike} more like it come and go throughout the run" * bool(alike)
     title += ", where the rate begins again as configured" * again
     return evidence.found(facts, title, (start, stop), grave, shown, key=f"{peak}-attempt{attempt}" if attempt else peak, times=times)

@@ -46,9 +46,8 @@ def smoothing_costs_half(s: Symptoms) -> Sign:
 
 SQUASHED = {"softmax", "sigmoid"}
 _HEAD = lazy_re(r"(?i)(?:^|[./])(?:\w{1,30}_)?(?:head|last|output|out|final|last_layer|output_layer)(?:_activation)?$")
-_LOGITS = lazy_re(
-    r"(?i)\bfrom_logits\s*=\s*(true|1)\b|WithLogits|^(?:torch\.)?(?:nn\.)?CrossEntropyLoss\b"
-)  # Keras's word, and torch's losses of logits
+# Keras's word, and torch's losses of logits
+_LOGITS = lazy_re(r"(?i)\bfrom_logits\s*=\s*(true|1)\b|WithLogits|^(?:torch\.)?(?:nn\.)?CrossEntropyLoss\b")
 
 
 def config_squashes_twice(s: Symptoms) -> Sign:

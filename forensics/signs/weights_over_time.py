@@ -8,7 +8,7 @@ from forensics.detectors import restart
 from forensics.detectors.plateau import ROOM
 from forensics.run import settings, weight_norms
 from forensics.run.robust import median
-from forensics.run.series import Floats, parts
+from forensics.run.series import Floats, Ints, parts
 from forensics.run.usable_values import first_level, lacking, last_level, usable
 from forensics.run.usual_rate import is_set
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -31,6 +31,7 @@ FOR_A_QUARTER = 5  # bound: values of the loss in a quarter of the run; a median
 LEAPS, OF_NORM, BEFORE = 10.0, 0.05, 5
 # unit: a quarter of the run, and nine moves of ten before it; bound: ten values, of which five in a row that agree in six digits do not by chance
 STOPPED, MOVING, STILL = 0.25, 0.9, 10
+NO_NORMS = "the norm of all weights was not logged, or it is not finite."
 AT_REST = 1e-4  # unit: of the peak rate; behind a decay to nothing no weight moves
 _MEANT = lazy_re(r"(?i)(^|[./_])(prun\w*|spars\w*|l0|lasso)([./_]|$)")
 
@@ -38,9 +39,9 @@ _MEANT = lazy_re(r"(?i)(^|[./_])(prun\w*|spars\w*|l0|lasso)([./_]|$)")
 def weights_shrink(s: Symptoms) -> Sign:
     """The norm of all weights ends below two thirds of where it began, while the loss falls no further in the second half of the run and what was to be
     learnt is not: more than a tenth of the first loss is left."""
-    total = weight_norms.whole(s.run)
-    if total is None or len(total[1]) < weight_norms.LEAST or not np.isfinite(total[1]).all() or total[1][0] <= 0:
-        return cannot_tell("the norm of all weights was not logged, or it is not finite.")
+    total = _norms(s)
+    if total is None:
+        return cannot_tell(NO_NORMS)
     if weight_norms.frozen_on_purpose(s.run) or any(is_set(k) and _MEANT.search(k.key) for k in settings.every(s.run)):
         return does_not_arise("config freezes or prunes parts of the model.")
     (step, norm), (_, loss) = total, usable(s.run, "loss.train")
@@ -60,12 +61,20 @@ def weights_shrink(s: Symptoms) -> Sign:
 
 def weights_end_small(s: Symptoms) -> Sign:
     """The norm of all weights ends below two thirds of where it began, whatever is learnt."""
-    total = weight_norms.whole(s.run)
-    if total is None or len(total[1]) < weight_norms.LEAST or not np.isfinite(total[1]).all() or total[1][0] <= 0:
-        return cannot_tell("the norm of all weights was not logged, or it is not finite.")
+    total = _norms(s)
+    if total is None:
+        return cannot_tell(NO_NORMS)
     (step, norm), last = total, last_level(total[1])
     text = f"The norm of the weights goes from {norm[0]:.4g} to {last:.4g}."
     return seen(text, first=int(step[0]), last=int(step[-1])) if last < SHRUNK * norm[0] else absent(text)
+
+
+def _norms(s: Symptoms) -> tuple[Ints, Floats] | None:
+    """Steps and norms of all weights, where they were logged often enough and are finite."""
+    total = weight_norms.whole(s.run)
+    if total is None or len(total[1]) < weight_norms.LEAST or not np.isfinite(total[1]).all() or total[1][0] <= 0:
+        return None
+    return total
 
 
 def weights_leap(s: Symptoms) -> Sign:

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from parsers.lazy_regex import lazy_re
 
-RECORD = lazy_re(r"(?m)^At line:\d+ char:\d+\r?$")
+_RECORD = lazy_re(r"At line:\d+ char:\d+\r?$")
 _LEAST = 15  # characters; bound: no window is as narrow
 _BROKEN = 2  # bound: lines of one length that are the longest of the record; one may be so by chance
 
 
-def width(lines: list[str]) -> tuple[int, int]:
+def _width(lines: list[str]) -> tuple[int, int]:
     """(line from which on lines are broken, characters at which they are); (0, 0) where none are."""
-    at = next((i for i, line in enumerate(lines) if RECORD.match(line)), None)
+    at = next((i for i, line in enumerate(lines) if _RECORD.match(line)), None)
     if at is None:
         return 0, 0
     end = next((i for i in range(at, len(lines)) if not lines[i].strip()), len(lines))
@@ -24,7 +24,7 @@ def width(lines: list[str]) -> tuple[int, int]:
 
 def unbroken(lines: list[str]) -> list[str]:
     """As many lines, of which each that was broken stands whole where it began, and nothing where it went on."""
-    begin, widest = width(lines)
+    begin, widest = _width(lines)
     if not widest:
         return lines
     found, whole = [*lines[:begin]], 0

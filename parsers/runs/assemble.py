@@ -178,9 +178,8 @@ def _named(
     spans = arrow.stretches(source, len(paths))
     logged_in = [_logged(tag[first:last], len(tags)) for first, last in spans]  # of each file the codes of its tags
     together = sorted({i for path, of in zip(paths, logged_in, strict=True) if path in alone for i in of.tolist()})
-    known: dict[
-        str, Mapping[str, names.Meaning]
-    ] = {}  # by file, or by folder where each metric has its own: such a store may have thousands
+    # by file, or by folder where each metric has its own: such a store may have thousands
+    known: dict[str, Mapping[str, names.Meaning]] = {}
     meanings: dict[tuple[str, str], names.Meaning] = {}
     for path, logged in zip(paths, logged_in, strict=True):
         folder, _, _ = path.rpartition("/")

@@ -151,9 +151,8 @@ def _through_several(source: str, cut: list[Segment]) -> bool:
         return False
     whole = mine[0].span
     if not whole.times:
-        beside = {
-            s.span for s in cut if s.source != source and not s.span.times and not s.tags & mine[0].tags
-        }  # thousands of files, few spans
+        # thousands of files, few spans
+        beside = {s.span for s in cut if s.source != source and not s.span.times and not s.tags & mine[0].tags}
         told = [span for span in beside if shared_steps(span, whole) > SAME_STEPS]
         return any(goes_on(a, b) and shared_steps(a, b) <= 0 for a in told for b in told)
     if max(Counter(s.source for s in cut if at_once(s.span, whole)).values()) > 1:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import forensics
@@ -19,7 +18,6 @@ from forensics.pipeline import examined
 from forensics.signs import held_out as H
 from forensics.signs import held_out_chance as C
 from forensics.signs import held_out_level as L
-from forensics.signs import second_evaluation
 from forensics.signs.sign import Sign, Symptoms
 from tests.forensics.curves import run_of
 
@@ -35,6 +33,7 @@ JUMPS = FALLS + np.where((T >= 21) & (T < 45), 6.0 - (T - 20) / 5, 0)
 ACC = np.linspace(0.3, 0.7, 60)
 CLASSES: dict[str, Any] = {"config": {"num_classes": 10, "a": 1}}
 EPOCHS = T * 0.5
+LEARNT = 3 * np.exp(-T / 8) + 0.05
 
 
 def rarely(x: Any) -> Any:
@@ -251,45 +250,6 @@ def test_of_few_answers_as_many_are_right_by_chance(answers: int, state: str) ->
     )
     run = run_of({"loss.train": FALLS, "loss.eval": FALLS[:8], "acc.eval": hits / answers})
     assert L.accuracy_is_one_class(Symptoms(run, ())).state == state
-
-
-def with_a_second_set(metrics: dict[str, Any], second: Any) -> Symptoms:
-    run = run_of(metrics)
-    rows = run.tables["metrics"].to_pylist()
-    more = [r | {"tag": "test_loss", "value": float(second[i])} for i, r in enumerate(r for r in rows if r["name"] == "loss.eval")]
-    run.tables["metrics"] = pa.Table.from_pylist([*rows, *more], run.tables["metrics"].schema)
-    return Symptoms(run, ())
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "state"),
-    [
-        (FALLS, TURNS, "seen"),
-        (FALLS, FALLS + 0.1, "absent"),
-        (TURNS, TURNS + 0.1, "absent"),  # both: overfitting
-    ],
-)
-def test_a_second_set_that_turns_up(first: Any, second: Any, state: str) -> None:
-    found = second_evaluation.second_evaluation_turns_up(with_a_second_set({"loss.train": FALLS, "loss.eval": first}, second))
-    assert found.state == state, found.text
-
-
-LEARNT = 3 * np.exp(-np.arange(60) / 8) + 0.05
-
-
-@pytest.mark.parametrize(
-    ("train", "first", "second", "state"),
-    [
-        (LEARNT, LEARNT + 0.02, 1.5 + LEARNT / 2, "seen"),  # it comes down to a half, as what is alike does
-        (LEARNT, LEARNT + 0.02, LEARNT + 0.2, "absent"),  # five times as high, and learnt
-        (LEARNT, LEARNT + 0.02, 8 + LEARNT / 2, "absent"),  # other data from the beginning on
-        (LEARNT / 9, LEARNT + 0.02, 1.5 + LEARNT / 2, "absent"),  # the first does not follow training either
-        (LEARNT, LEARNT + 0.02, 1.5 + LEARNT / 2 + np.arange(60) / 40, "absent"),  # it turns up
-    ],
-)
-def test_a_second_set_that_stays_behind(train: Any, first: Any, second: Any, state: str) -> None:
-    found = second_evaluation.second_evaluation_stays_behind(with_a_second_set({"loss.train": train, "loss.eval": first}, second))
-    assert found.state == state, found.text
 
 
 @pytest.mark.parametrize(
