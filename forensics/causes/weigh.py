@@ -55,7 +55,7 @@ def _start(cause: str, effects: Sequence[Sign]) -> Clue:
     """The first clue: what was seen, and how often this was the cause where that was."""
     weight = start(cause)
     times = 10 ** (abs(weight) / 10)
-    share = f"{times:.2g} times as common as" if weight >= 0 else f"1 in {times:.2g} of"
+    share = "as common as" if f"{times:.2g}" == "1" else f"{times:.2g} times as common as" if weight >= 0 else f"1 in {times:.2g} of"
     seen = " ".join(dict.fromkeys(e.text for e in effects[:MOST_TOLD]))
     text = f"{seen} Where that is seen, this cause is {share} all unlisted causes together."
     return Clue(text, weight, tuple(dict.fromkeys(f.id for e in effects for f in e.findings)))
