@@ -28,6 +28,7 @@ LOSSES = (
 _OF_A_SET = lazy_re(r"^(\d+ )?(s )?")  # what is left of "valid_1's" and "validation_0"
 # "ndcg 10", "recall at 10"; "m ap 50 95 b": overlaps, and Ultralytics' box, mask or pose
 _CUT_OFF = lazy_re(r"(?: at)?(?: \d+(?:\.\d+)?){0,3}(?: [bmp])?$")
+_AVERAGED = lazy_re(r"^(?:macro|micro|weighted) | (?:macro|micro|weighted)$")  # over classes: "f 1 macro"
 _OF_RETURNS = {"ic", "rank ic"}  # the information coefficient
 _ANYTHING = {"total", "cost", "hinge", "focal", "triplet"}  # in a group of tags also a total of time, a term of a loss
 _CRITERION = {"loss", "loss fn", "loss function", "loss type", "criterion"}  # settings
@@ -67,6 +68,8 @@ def objective(tag: str, folder: str = "") -> Objective | None:
     text = words(tag)
     left = _OF_A_SET.sub("", " ".join(w for w in EVAL.sub(" ", text).replace("/", " ").split() if w not in _noise()))
     core = left if left in _known() else _CUT_OFF.sub("", left)
+    if _known().get(averaged := _AVERAGED.sub("", left), (0, ""))[1] == "score_rises":
+        core = averaged
     if core not in _known():
         # "vae/objective": what a group of tags calls whole
         core = " ".join(w for w in text.rpartition("/")[2].split() if w not in _noise())
@@ -175,16 +178,20 @@ def _of_criterion(meanings: Mapping[tuple[str, str], Meaning], criteria: Collect
 
 
 def _of_something(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, str], Objective]:
-    """``eps_mse``: the one error that names what it is of, and the same of held-out data."""
+    """``eps_mse``, ``G/l1_hole``: the one error that names what it is of, and the same of held-out data; of several the one that both have."""
     found: dict[str, dict[tuple[str, str], Objective]] = {}
     for (source, tag), m in meanings.items():
-        text = words(tag)
-        measured, core = text.rpartition(" ")[2], " ".join(EVAL.sub(" ", text).replace("/", " ").split())
-        if m.name.startswith("other/") and measured in data()["objective"]["of_something"] and not _is_aside(text):
+        core = " ".join(EVAL.sub(" ", (text := words(tag)).rpartition("/")[2]).split())
+        if m.name.startswith("other/") and _is_of_something(core) and not _is_aside(text):
             side = split(text, source.rpartition("/")[0])
             found.setdefault(core, {})[source, tag] = Objective(len(_known()), side, False, False, core)
-    only = next(iter(found.values())) if len(found) == 1 else {}
-    return only if any(o.side == "train" for o in only.values()) else {}
+    both = [told for told in found.values() if len({o.side for o in told.values()}) > 1]
+    only = both if len(both) == 1 else [*found.values()]
+    return only[0] if len(only) == 1 and any(o.side == "train" for o in only[0].values()) else {}
+
+
+def _is_of_something(core: str) -> bool:
+    return any(f" {core} ".startswith(f" {e} ") or f" {core} ".endswith(f" {e} ") for e in data()["objective"]["of_something"])
 
 
 def is_nameless(tag: str) -> bool:

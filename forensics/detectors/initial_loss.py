@@ -106,6 +106,8 @@ def detect(run: Run) -> Iterator[Finding]:
         return
     if known := knows_another(run, first, int(s.step[rows[0]]), chance or LARGEST):
         raise CannotTell(f"{known}, so that its first loss says nothing of the initialization")
+    if said := initial_weights.of_library(run, first, chance):
+        raise CannotTell(said)
     if tag := _of_sequences(run):
         raise CannotTell(f"beside {tag} the loss is of a sequence, so that guessing does not bound it")
     if chance and (term := _explains(run, first - ABOVE * chance)):

@@ -101,8 +101,10 @@ def _silences(run: Run, s: Series, paused: Pauses) -> Iterator[Finding]:
     held = pace.stopped(run, s, paused) & np.isfinite(wait)
     longer = np.sort(wait[held])[held.sum() // 2 :]  # of the two pauses beside an evaluation's step one holds it
     known = held & (wait <= STOP_TIMES * median(longer)) if held.any() else held
-    found = np.flatnonzero((wait >= SILENCE_SECONDS) & (wait >= SILENCE_TIMES * usual) & ~known)
-    severity = "info" if _of_the_loop(s.step[paused.row[found]], wait[found], s.interval) else "warning"
+    long = (wait >= SILENCE_SECONDS) & (wait >= SILENCE_TIMES * usual)
+    found = np.flatnonzero(long & ~known)
+    regular = any(_of_the_loop(s.step[paused.row[of]], wait[of], s.interval) for of in (found, np.flatnonzero(long)))
+    severity = "info" if regular else "warning"
     for i in found[:10]:
         row, after = paused.row[i], paused.row[i + 1]
         title = f"Silence of {wait[i] / 60:.0f} minutes after step {s.step[row]}; usual is {usual[i]:.2g} seconds"

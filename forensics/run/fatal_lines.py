@@ -18,6 +18,14 @@ DISK = lazy_re(
 )
 MEMORY = lazy_re(r"out[ _]of[ _](?:memory|me\+)|oom.?kill|can(?:no|')t allocate memory", re.I)
 HARDWARE = lazy_re(r"\bXid\b|fallen off the bus|uncorrectable|\bECC error|node[ _]fail", re.I)
+# No fault of a device is what CUDA says of the program or its installation (the CUDA runtime's list of errors): an assert in a kernel, which is
+# the program's own check of its values; code compiled for another device or driver; a device that is not there
+CUDA = lazy_re(
+    r"\bCUDA (?:error|kernel errors?)(?!.{0,60}(?:device-side assert|unsupported toolchain|no kernel image|invalid device|driver version|initialization error))",
+    re.I,
+)
+# statuses of NVIDIA's libraries, which come of memory that ran out, of a wrong build and of a device alike
+INSIDE = lazy_re(r"\bCU(?:BLAS|DNN)_STATUS_")
 INTERRUPT = lazy_re(r"KeyboardInterrupt|\bSIGINT\b|Ctrl-?C", re.I)
 OUTSIDE = lazy_re(r"time ?limit|(?-i:\bTIMEOUT\b)|\bDEADLINE\b|preempt|cancelled|requeue|\bjob no longer exists", re.I)
 CONSEQUENCE = lazy_re(r"exit(?:ed with exit)? ?code|step aborted|exitcode\s*: -?\d+ \(pid|: Signal 15 \(SIGTERM\) received", re.I)
@@ -144,3 +152,8 @@ def words(e: Event) -> str:
         return re.sub(r"  \[([^\[\]]*)\]$", r", in \1", text)[:300]
     lines = re.sub(r"  \[[^\[\]]*\]$", "", text).splitlines()
     return lines[-1][:300] if lines else ""
+
+
+def of_device(kind: str, says: str) -> bool:
+    """Whether a line speaks of the device, of CUDA or of NVIDIA's libraries, and names no device that failed."""
+    return not HARDWARE.search(says) and (kind == "hardware" or bool(CUDA.search(says) or INSIDE.search(says)))

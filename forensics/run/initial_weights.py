@@ -14,6 +14,8 @@ DEFAULT = 0.02  # of GPT-2, BERT and GPT-NeoX at any width: no fault of its own
 LARGE = 2.0  # times sqrt(1 / (3 width)): twice the std is four times the variance that He and Glorot initialization keep constant
 # bound: beyond LARGE as a factor of the std and as one of the variance; a loss scale of the same name begins at 2**8
 SCALES = (LARGE**2, 100.0)
+# T5 and its kin alone have both keys; its library begins with embeddings, which are the output layer, too, of an std of 1 (transformers, modeling_t5.py)
+_OF_T5 = ("initializer_factor", "relative_attention_num_buckets")
 INITIALIZERS = "init initializer kernel_initializer kernel_init weight_init weights_init initialization"
 _NORMAL = lazy_re(
     r"(?:random_?|truncated_?)?normal[\W_]{0,2}(?:(?:std|stddev)\W{1,2})?(?P<std>\d{1,6}(?:\.\d{1,9})?|\.\d{1,9})\)?"
@@ -51,3 +53,14 @@ def configured(run: Run) -> Std:
     if not (width and width > 0) and not found.large:
         raise CannotTell("config does not name the width of the model, so that no usual std of the initial weights is known")
     return found
+
+
+def of_library(run: Run, first: float, chance: float | None) -> str:
+    """What config says of the model where a first loss, in nats, is no higher than the weights make it that its library begins with: T5's logits have an
+    std of sqrt(width), and the largest of n normal numbers is sqrt(2 ln n) times that at most, in the mean."""
+    width = settings.number(run, "width")
+    if chance is None or width is None or width <= 0 or not all(settings.named(run, key) for key in _OF_T5):
+        return ""
+    most = chance + math.sqrt(2 * chance * width)
+    said = f"config describes a T5, whose library begins with logits so large that a first loss up to {most:.3g} is usual"
+    return said if first <= most else ""

@@ -23,8 +23,11 @@ def needed(run: Run, name: str) -> Series:
 
 
 def surviving(s: Series) -> Ints:
-    """The rows with a finite value that no later attempt logged again."""
-    return np.flatnonzero(s.alive & np.isfinite(s.value))
+    """The rows with a finite value that no later attempt logged again; of a loss not the zeros that it begins with: nothing is trained
+    before a buffer is full."""
+    rows = np.flatnonzero(s.alive & np.isfinite(s.value))
+    trained = np.flatnonzero(s.value[rows]) if len(rows) and s.value[rows[0]] == 0 and s.name.startswith("loss.") else rows[:0]
+    return rows[trained[0] :] if len(trained) else rows
 
 
 LOSSES = (

@@ -21,7 +21,7 @@ ACCURACY_OR_R2 = "score"  # scikit-learn's word for both, of which only R2 can b
 
 @dataclass(frozen=True)
 class Score:
-    """One score of held-out data. ``cost`` of a score that rises is its negative."""
+    """One score. ``cost`` of a score that rises is its negative."""
 
     logged: Series
     rank: int  # place in the lists of names.toml
@@ -40,20 +40,21 @@ class Score:
 
 
 @once
-def scores(run: Run) -> list[Score]:
-    """Every score of held-out data with three evaluations or more, the one to look at first in front: most telling, then most values."""
+def scores(run: Run, side: str = "eval") -> list[Score]:
+    """Every score of held-out data ("eval"), or of data of which it is not said what they are ("train"), with three values or more, the one to look at
+    first in front: most telling, then most values."""
     logged = [name for name in names(run, LEAST) if name.startswith("other/")]
     nameless = [name for name in logged if objectives.objective(name.removeprefix("other/")) is not None][:LOOKED]
     of_one_class = {s.tag for classes in class_hits(run) for s in classes}
-    logged_scores = [s for name in ("score.eval", "pref.acc", *nameless) for s in parts(run, name) if s.tag not in of_one_class]
-    found = [told for s in logged_scores if (told := _score(s)) is not None]
+    logged_scores = [s for name in (f"score.{side}", "pref.acc", *nameless) for s in parts(run, name) if s.tag not in of_one_class]
+    found = [told for s in logged_scores if (told := _score(s, side)) is not None]
     return sorted(found, key=lambda s: (s.rank, -len(s.step), s.tag))
 
 
-def _score(s: Series) -> Score | None:
+def _score(s: Series, side: str) -> Score | None:
     told = objectives.objective(s.tag, s.source[0].rpartition("/")[0])
     rows = np.flatnonzero(s.usable)
-    if told is None or told.side != "eval" or len(rows) < LEAST:
+    if told is None or told.side != side or len(rows) < LEAST:
         return None
     x = s.value[rows]
     if told.rises and objectives.is_likelihood(s.tag) and x[0] > 0:  # a negated one falls: the log does not say which it is

@@ -24,6 +24,7 @@ SUBJECT = "held_out"  # the other half of it
 EFFECTS = {
     "eval_at_chance_throughout": "loss.eval",
     "eval_never_better": "loss.eval",
+    "score_at_chance_beside_loss": "loss.train",
 }  # symptoms of their own, for which there is no detector
 
 NO_LOSS, NO_TRAIN = "the evaluation loss was not logged.", "the training loss was not logged."
@@ -116,13 +117,16 @@ def eval_at_chance_throughout(s: Symptoms) -> Sign:
 
 
 def score_at_chance_beside_loss(s: Symptoms) -> Sign:
-    """A score of held-out data stays at what knowing nothing gives, while the loss of held-out data comes down by three tenths: what is learnt holds there, so it is
-    what the answers are made of, or how they are scored, that is off."""
-    x = held.evaluations(s.run)[1]
-    told = [t for t in map(_score, scores(s.run)) if t is not None]
+    """A score stays at what knowing nothing gives, while the loss of the same data comes down by three tenths: what is learnt holds there, so it is what the
+    answers are made of, or how they are scored, that is off. A score of training has to be logged often: it says little at first."""
+    train, x = series(s.run, "loss.train"), held.evaluations(s.run)[1]
+    told, what = [t for t in map(_score, scores(s.run)) if t is not None], "evaluation"
     if len(x) < LEAST or not told:
-        return cannot_tell(NO_LOSS if len(x) < LEAST else "no score of held-out data was logged of which it is known what guessing gives.")
-    text = f"the evaluation loss goes from {x[0]:.4g} to {median(x[-LEAST:]):.4g}."
+        told = [t for c in scores(s.run, "train") if len(c.value) >= STEADY and (t := _score(c)) is not None]
+        x, what = train.value[train.usable] if train is not None else x[:0], "training"
+    if len(x) < LEAST or not told:
+        return cannot_tell("no score was logged of which it is known what guessing gives, beside a loss of the same data.")
+    text = f"the {what} loss goes from {x[0]:.4g} to {median(x[-LEAST:]):.4g}."
     stuck = next((t for t in told if t.state == SEEN), None)
     if stuck is None or not 0 < median(x[-LEAST:]) <= (1 - COMES_DOWN) * x[0]:
         return absent(f"{(stuck or told[0]).text} {text[0].upper()}{text[1:]}")

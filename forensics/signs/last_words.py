@@ -17,13 +17,6 @@ from parsers.lazy_regex import lazy_re
 
 _SILENT = lazy_re(r"(?i)exit code|\W*failed\b|traceback without")  # that it failed, not of what
 _GUARD = lazy_re(r"\b(?:nan|inf|non-?finite|not finite|loss scale already at minimum)\b", re.I)  # raised because a value was not finite
-# No fault of a device is what CUDA says of the program or its installation (the CUDA runtime's list of errors): an assert in a kernel, which is
-# the program's own check of its values; code compiled for another device or driver; a device that is not there
-_CUDA = lazy_re(
-    r"\bCUDA (?:error|kernel errors?)(?!.{0,60}(?:device-side assert|unsupported toolchain|no kernel image|invalid device|driver version|initialization error))"
-    r"|\bCUBLAS_STATUS|\bCUDNN_STATUS",
-    re.I,
-)
 _REASON = lazy_re(r"^an exception ended the run: (.+?)(?:; the next attempt begins at step .*)?$", re.S)
 _CLASS = lazy_re(r"[A-Za-z_][\w.]{0,59}(?=:|$)")
 _NUMBER = lazy_re(r"0x[0-9a-f]+|\d+", re.I)
@@ -38,7 +31,12 @@ def exception_quoted(s: Symptoms) -> Sign:
     died = _died_of(
         s,
         "exception",
-        lambda e: not _names_nothing(e) and not fatal_lines.GONE.search(e.says) and not _GUARD.search(e.says) and not _CUDA.search(e.says),
+        lambda e: (
+            not _names_nothing(e)
+            and not fatal_lines.GONE.search(e.says)
+            and not _GUARD.search(e.says)
+            and not fatal_lines.of_device(e.kind, e.says)
+        ),
     )
     return _told_by(died, index_errors.of_run(s.run))
 
@@ -119,11 +117,14 @@ def hardware_fault_quoted(s: Symptoms) -> Sign:
 
 
 def cuda_error_ended_it(s: Symptoms) -> Sign:
-    """A CUDA, cuBLAS or cuDNN error ended the run, and neither kernel nor scheduler speaks of a device."""
-    died = _died_of(
-        s, "hardware exception", lambda e: not fatal_lines.HARDWARE.search(e.says) and (e.kind == "hardware" or bool(_CUDA.search(e.says)))
-    )
+    """A CUDA error ended the run, and neither kernel nor scheduler speaks of a device."""
+    died = _died_of(s, "hardware exception", lambda e: fatal_lines.of_device(e.kind, e.says) and not fatal_lines.INSIDE.search(e.says))
     return _told_by(died, index_errors.of_run(s.run))
+
+
+def library_failed_inside(s: Symptoms) -> Sign:
+    """A status of cuBLAS or cuDNN ended the run, and neither kernel nor scheduler speaks of a device."""
+    return _died_of(s, "hardware exception", lambda e: fatal_lines.of_device(e.kind, e.says) and bool(fatal_lines.INSIDE.search(e.says)))
 
 
 def stopped_by_others_quoted(s: Symptoms) -> Sign:

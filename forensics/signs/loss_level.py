@@ -6,7 +6,7 @@ import numpy as np
 
 from forensics.case import Finding
 from forensics.detectors import initial_loss, peak_rate, plateau, zero_loss
-from forensics.run import first_evaluations
+from forensics.run import first_evaluations, initial_weights
 from forensics.run.evaluations import guessing
 from forensics.run.series import series
 from forensics.run.usable_values import begins_late, first_level, lacking, last_level, levels, usable
@@ -117,6 +117,8 @@ def loss_starts_above_chance(s: Symptoms) -> Sign:
         return cannot_tell("config names neither vocabulary nor classes of this loss, so what guessing costs is not known.")
     if known := first_evaluations.knows_another(s.run, first, int(usable(s.run, "loss.train")[0][0]), guess):
         return does_not_arise(f"{known}.")
+    if said := initial_weights.of_library(s.run, first, guess):
+        return does_not_arise(f"{said}.")
     return absent(f"The first loss is {first:.4g}; guessing costs {guess:.4g}.")
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from forensics.run import settings
-from forensics.run.metrics_in_words import moved_from
+from forensics.run.metrics_in_words import moved_from, worded
 from forensics.run.robust import median
 from forensics.run.series import Floats, Series, parts, series
 from forensics.signs.policy_learning import REWARD_SCALE
@@ -19,6 +19,7 @@ EFFECTS = {
     "entropy_collapsed": "rl.entropy",
     "policy_kl_ran_away": "rl.kl",
     "value_loss_exploded": "rl.loss_value",
+    "action_noise_ran_away": "rl.entropy",
 }  # symptoms of their own, for which there is no detector
 
 NO_CHOICE = 1e-3  # nats: what a choice that falls otherwise once in 10,000 times leaves of two actions
@@ -30,6 +31,7 @@ SUMMED = 60.0  # nats to the reference, summed over an answer: ten times the tar
 A_TOKEN = 10.0  # nats to the reference, other means: what choosing among 22,000 tokens costs
 AN_ANSWER = 6.0  # nats that a chosen answer may lose: Ziegler et al.'s target for the distance to the reference; sound training costs chosen answers some, too
 LIKELIHOOD = 3.0  # times the nats that a chosen answer cost at first: each token has on average become the cube as unlikely
+WIDE = 10.0  # unit: ten times; the box of actions is usually two wide, Stable-Baselines3 begins with a std of 1, and beyond it all is clipped to its edges
 EXPLODED = 100.0  # times the first level: two orders of magnitude
 
 
@@ -123,6 +125,19 @@ def _chosen_answers(s: Symptoms) -> Sign:
         far = last < LIKELIHOOD * first and first - last > AN_ANSWER
         return seen(f"{text}, {last / first:.2g} times as far from zero.") if far else absent(f"{text}.")
     return cannot_tell("neither a KL divergence of the policy nor the log-probabilities of chosen answers were logged.")
+
+
+def action_noise_ran_away(s: Symptoms) -> Sign:
+    """The std of the actions that a policy draws grew to more than ten, ten times its first value or more: what it does is noise at the edges."""
+    found = worded(s.run, r"^(train/)?(action |policy )?std$")
+    if not _policy(s) or not found:
+        return cannot_tell("no std of a policy's actions was logged.")
+    first, last = float(found[0].value[found[0].usable][0]), moved_from(found[0])[1]
+    text = f"The std of the actions goes from {first:.3g} to {last:.3g}."
+    if last <= WIDE * max(first, 1.0):
+        return absent(text)
+    rows = np.flatnonzero(found[0].usable & (found[0].value > WIDE * max(first, 1.0)))
+    return seen(text, where=found[0].place(s.run, int(rows[0])), first=int(found[0].step[rows[0]]))
 
 
 def value_loss_exploded(s: Symptoms) -> Sign:

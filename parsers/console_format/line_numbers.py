@@ -12,8 +12,7 @@ separator (``|``, ``,``, bracket, two spaces, the number before). That reads ``l
 - A number in brackets behind a metric is its running mean (AverageMeter): tag ``Loss (avg)``.
 
 A line that was understood becomes a `Shape`: a regex with the line's own words, which reads all later lines like it.
-Facts: line formats of 34 frameworks (Megatron-LM training.py, torchtitan components/metrics.py, transformers
-trainer_callback.py, ...), each in the tests by a line of its form.
+Facts: line formats of 34 frameworks (Megatron-LM training.py, torchtitan components/metrics.py, ...), each in the tests by a line of its form.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from parsers.console_format.line_keys import between_marks, is_rate, named, set_
 from parsers.console_format.line_labels import mode_of, put_groups, put_labels
 from parsers.console_format.line_places import put_places
 from parsers.console_format.line_prefix import MONTHS, SUFFIX, Field, Line, prefix, whole
-from parsers.console_format.line_units import OF_SPEED, SPEED, TIMES, UNIT, closes_with_seconds, in_several_units, only_speed
+from parsers.console_format.line_units import SPEED, UNIT, closes_with_seconds, in_several_units, only_speed, with_unit
 from parsers.console_format.line_vectors import put_vectors
 from parsers.console_format.no_values import is_of_name, is_word
 from parsers.console_format.second_counts import put_second_counts
@@ -240,10 +239,7 @@ class _Scan:
         line, (first, end) = self.line, self.tokens[i][0].span("num")
         scaled = unit in SUFFIX and ("consumed_tokens" in line.text or _COUNTED.search(key) is not None)
         line.scaled = line.scaled or scaled
-        if unit in TIMES and role_of(key, "num", True):  # "Step: 34ms"
-            key = f"{key} time ({unit})"
-        if OF_SPEED.fullmatch(key) and SPEED.fullmatch(unit):  # "Speed: 6.98 samples/sec"
-            key = f"{key} ({unit})"
+        key = with_unit(key, unit)
         self._add("metric", key, (first, end + scaled))
         line.explicit += self.keys[i][2]
         line.context = line.context or self.keys[i][1]

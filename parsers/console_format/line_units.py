@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from parsers.console_format.grammars import role_of
 from parsers.console_format.line_prefix import Line
 from parsers.lazy_regex import lazy_re
+from parsers.objectives import is_nameless, objective
 
 _DONE = r"(?:tok|tokens?|words?|samples?|examples?|images?|imgs?|sents?|sentences?|seqs?|sequences?|frames?|instances?|batch(?:es)?|steps?|iters?|iterations?)"
 _EACH = r"(?:(?:sec|s|ms|us|µs)/(?:batch|step|iter|upd(?:ate)?)|[mµu]s/it)"
@@ -36,6 +38,15 @@ def in_several_units(m: re.Match[str]) -> bool:
 def closes_with_seconds(m: re.Match[str], unit: str) -> bool:
     """Whether a number is a duration in seconds at the end of its line (``| loss 0.25 | 1.7s``), and not the rest of one in minutes."""
     return unit in _SECONDS and _CLOSES.fullmatch(m.string, m.end()) is not None and not _MINUTES.search(m.string[: m.start("num")])
+
+
+def with_unit(key: str, unit: str) -> str:
+    """A key that names what is counted or trained, with the unit of its number where that is of a time or a speed: ``Step: 34ms``, ``train=2007.6s``,
+    ``Cost 210.4 sec``, ``Speed: 6.98 samples/sec``."""
+    told = objective(key)
+    if unit in TIMES and (role_of(key, "num", True) or is_nameless(key) or (told is not None and told.core != "total")):
+        return f"{key} time ({unit})"
+    return f"{key} ({unit})" if OF_SPEED.fullmatch(key) and SPEED.fullmatch(unit) else key
 
 
 def only_speed(line: Line) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from parsers.console_format.blocks import Block
 from parsers.console_format.counters import numbered
 from parsers.console_format.dicts import NOTE, Dicts, Waiting, with_epoch
-from parsers.console_format.event_lines import Event, missing_loss
+from parsers.console_format.event_lines import MAX_TEXT, Event, missing_loss
 from parsers.console_format.grammars import STRONG, epoch_beside, is_measured, only_place, sets_dict, sets_length, stands_alone, tells_epoch
 from parsers.console_format.in_hand import InHand
 from parsers.console_format.line_prefix import Line, Where, whole
@@ -221,7 +221,9 @@ class Measured(InHand):
         if not told or sets_dict(waiting.text) or not any(is_measured(t) or t == "epoch" for t in tags):
             return False
         if "train_runtime" in tags:
-            self.put(waiting.where, None, waiting.metrics)  # the summary of the whole run
+            self.put(waiting.where, None, waiting.metrics)  # the summary of the whole training: what follows is another one
+            self._told(waiting.where, Event("train_end", "info", waiting.text[:MAX_TEXT]))
+            self.dicts.count = 0
         else:
             self.dicts.waiting = waiting
         self.started = True

@@ -10,6 +10,7 @@ from parsers.console_format.event_lines import MAX_TEXT, WAITS, Event, event_of,
 from parsers.console_format.line_numbers import read_line
 from parsers.console_format.line_prefix import CLOCKS, Line, Where, prefix, seconds
 from parsers.console_format.measured import Measured
+from parsers.console_format.other_languages import in_english
 from parsers.console_format.other_lines import Words
 from parsers.console_format.phases import EPOCH_ABOVE
 from parsers.console_format.printed_summary import Summary
@@ -35,8 +36,7 @@ _INFORMS = lazy_re(r"(?:^|\s)I(?:\d{4} [\d:.]+ +\d+)? +[\w./-]+\.(?:cc|cpp|cu):\
 
 class Reader:
     """``line(place, text)`` takes one line or one update of a bar; place is line << 20 | update within the line.
-    Measurements pile up in ``measured``, all else in ``rows`` and ``gaps``.
-    """
+    Measurements pile up in ``measured``, all else in ``rows`` and ``gaps``."""
 
     def __init__(self, srun: bool) -> None:
         self.rows, self.gaps = Rows(), list[Gap]()
@@ -109,7 +109,7 @@ class Reader:
 
     def _said(self, where: Where, text: str, body: str, torn: bool) -> None:
         """A line that speaks for itself: a measurement, an event, a setting."""
-        n, measured, line = where.line, self.measured, read_line(text)
+        n, measured, line = where.line, self.measured, read_line(in_english(text, self.measured.notes))
         if measured.dicts.waiting and not line.bar:
             measured.settle({}, line.braces and any(tag == "loss" for tag, _ in line.metrics()))
         if torn:

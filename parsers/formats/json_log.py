@@ -1,7 +1,7 @@
 """Whole JSON documents: metric histories, summaries, batch manifests, post-mortems, settings that no name gives away.
 
 Shapes that hold rows, wherever they are nested: a list of objects; an object of lists of one length (Keras
-``History.history``); an object whose keys are steps; Sacred's ``metrics.json`` ({name: {steps, timestamps,
+``History.history``); a list of numbers, which the file's name names; an object whose keys are steps; Sacred's ``metrics.json`` ({name: {steps, timestamps,
 values}}, Sacred 0.8 observers/file_storage.py); TensorBoard's download ([[wall time, step, value], ...]). What is
 left over is settings (config rows, keys joined by "."), but for numbers that are results by name (``val_loss``,
 ``best_acc``): those are metrics with the document's own step, or none. Errors and tracebacks become events.
@@ -31,6 +31,7 @@ from parsers.tables import Gap, Note
 AT = "entry"
 
 _MAX_BYTES, _MAX_SETTINGS, _MAX_TEXT = 128 << 20, 2000, 1 << 20
+_CURVE = 5  # bound: values; fewer are no curve
 _OWN_STEP = ("step", "global_step", "trainer/global_step", "_step", "iteration", "iter", "current_step",
              "current_steps", "num_updates", "last_step", "final_step")  # fmt: skip
 _TROUBLE = {"traceback", "exception", "error", "error_message", "fail_trace", "exit_reason", "stack_trace",
@@ -71,6 +72,11 @@ def document_rows(document: Any, stem: str) -> Iterator[pa.RecordBatch | Gap | N
         yield from log.add([document], [1])
         yield from log.finish()
         return
+    if _is_column(document):
+        log = Log()
+        yield from log.add([{stem: value} for value in document], range(1, len(document) + 1))
+        yield from log.finish()
+        return
     rest: list[Leaf] = []
     rows_found = False
     for name, rows in tables(document, "", rest, stem):
@@ -88,6 +94,13 @@ def _is_row(document: Any, stem: str) -> bool:
         return False
     measured = sum(RESULT.search(k) is not None and as_number(v) is not None for k, v in document.items())
     return measured > 1 and isinstance(document.get("epoch"), int) and not any(n in map(plain, document) for n in _OWN_STEP)
+
+
+def _is_column(document: Any) -> bool:
+    """Is a document one list of numbers, as a curve is that was written with ``json.dump`` or ``print``? Whole ones may be ids."""
+    return (
+        isinstance(document, list) and len(document) >= _CURVE and set(map(type, document)) <= {int, float} and float in map(type, document)
+    )
 
 
 def _is_flat(value: Any) -> bool:

@@ -35,6 +35,7 @@ _ARGS_TEXT = lazy_re(
 )
 # what a table of numbers in JSON begins with: a list of objects, of which the first name has a number; an object, of which it has a list of numbers
 _TABLE = lazy_re(r"(?:\[\s*+\{\s*+\"[^\"\n]{1,80}\"\s*+:\s*+|\{\s*+\"[^\"\n]{1,80}\"\s*+:\s*+\[\s*+)(?:-?\d|NaN|-?Infinity)")
+_CURVE = lazy_re(r"\[\s*+(?:-?\d++\.\d++(?:e[-+]\d++)?\s*+,\s*+){4}")  # a list of numbers alone
 _NOT_LOGS = lazy_re(
     r"(?i)package(?:-lock)?\.json|tsconfig.*\.json|vocab.*\.json|tokenizer.*\.json|special_tokens_map\.json|added_tokens\.json|"
     r"merges\.json|chat_template\.json|(?:pre|image_)?processor_config\.json|.*\.index\.json|.*\.code-workspace|label2id\.json|"
@@ -92,7 +93,7 @@ def _json(path: Path, text: str, suffix: str) -> str | None:
 
 def _is_table(text: str) -> bool:
     """Is it a table of numbers and nothing else (Chainer's ``log``)? Behind settings that a log begins with, lines of another kind follow."""
-    if _TABLE.match(text) is None:
+    if _TABLE.match(text) is None and _CURVE.match(text) is None:
         return False
     try:
         _, end = json.JSONDecoder().raw_decode(text)

@@ -80,7 +80,7 @@ def _back(file: _File) -> Iterator[tuple[int, Evidence]]:
     bare: list[tuple[int, Evidence]] = []  # that nothing but the steps shows
     begun = 0  # where the launch before begins
     for row in falls.tolist():
-        if row + 1 < len(step) and step[row + 1] > before[row - 1]:
+        if row + 1 < len(step) and step[row + 1] > before[row - 1] and not any(x.kind == "train_end" for x in file.between(row)):
             continue
         where = Evidence(f"steps fall back from {step[row - 1]} to {step[row]}", file.source, int(file.clock.at[row]))
         if step[row] <= step[0] + BEGINNING * every:

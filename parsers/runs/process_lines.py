@@ -18,7 +18,7 @@ from parsers.lazy_regex import lazy_re
 LAUNCH = {"start", "resume"}  # kinds of events
 BEGINS = LAUNCH | {"config"}
 DEATHS = {"signal", "scheduler", "hardware"}
-ENDS = DEATHS | {"finished", "traceback", "oom", "exit", "status", "nccl", "hang"}
+ENDS = DEATHS | {"finished", "train_end", "traceback", "oom", "exit", "status", "nccl", "hang"}
 _ENOUGH, _MOST = 5, 0.8  # bound: as few settings, or a smaller share of them, may be those of a part of the training
 _LATEST = 20  # bound: blocks; a launch prints a few, and is held against the one before
 BLOCK = 2  # lines between two settings of one block: an empty one, a heading

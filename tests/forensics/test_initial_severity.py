@@ -51,6 +51,16 @@ def test_a_loss_of_sequences_is_not_bounded_by_the_number_of_classes() -> None:
         list(initial_loss.detect(run_of({"loss.train": LOSS}, config=config | {"loss_weights.SeqCTC": 1.0})))
 
 
+def test_a_t5_begins_with_large_logits() -> None:
+    config = {"vocab_size": 66, "d_model": 40, "initializer_factor": 1.0, "relative_attention_num_buckets": 32}
+    with pytest.raises(CannotTell, match="a T5"):
+        list(initial_loss.detect(run_of({"loss.train": LOSS}, config=config)))
+    (found,) = initial_loss.detect(run_of({"loss.train": LOSS + 90 * np.exp(-T)}, config=config))  # beyond what its library begins with
+    assert found.severity == "warning"
+    (found,) = initial_loss.detect(run_of({"loss.train": LOSS}, config={"vocab_size": 66, "d_model": 40}))
+    assert found.severity == "warning"
+
+
 @pytest.mark.parametrize(("last", "severity"), [(60.0, "info"), (1.0, "warning")])
 def test_what_never_comes_as_low_as_guessing_is_a_sum(last: float, severity: str) -> None:
     config = {"num_classes": 100, "batch": 8, "lr": 1e-3}

@@ -28,6 +28,7 @@ from forensics.detectors import (
     train_eval_gap,
 )
 from forensics.errors import CannotTell
+from forensics.signs import loss_shape
 from forensics.signs.health import changes_as_configured
 from forensics.signs.sign import Symptoms
 from forensics.spikes.excursions import Floats
@@ -439,3 +440,9 @@ def test_a_level_that_rises_in_each_epoch_wanders_with_the_order_of_the_data(epo
     y = 0.05 + 0.003 * noise(n, 1.0, 3) + np.where(np.arange(n) % 100 >= 75, 0.3, 0.0)
     before = 0.05 + np.exp(-np.arange(60) / 8)
     assert bool(list(divergence.detect(run_of({"loss.train": np.r_[before, y]})))) is told
+
+
+def test_the_zeros_before_a_buffer_is_full_are_no_level_of_the_loss() -> None:
+    early = np.where(T < 3, 0.0, 0.3 + 0.01 * (T % 3))
+    assert loss_shape.loss_ends_above_start(Symptoms(run_of({"loss.train": early}), ())).state != "seen"
+    assert loss_shape.loss_ends_above_start(Symptoms(run_of({"loss.train": np.where(T < 3, 0.01, early)}), ())).state == "seen"

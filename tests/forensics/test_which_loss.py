@@ -55,6 +55,27 @@ def test_the_whole_of_a_training_beside_the_loss_of_its_evaluation(tags: list[st
     assert (found.tag if found is not None else None) == judged
 
 
+@pytest.mark.parametrize(
+    ("tags", "judged"),
+    [
+        (["G/l1_hole", "D/loss", "val/l1_hole"], ["G/l1_hole", "val/l1_hole"]),
+        (["l1_hole", "l1_whole", "val_l1_hole"], ["l1_hole", "val_l1_hole"]),  # the one that both have
+        (["l1_hole", "l1_whole"], []),  # either
+        (["G/l1_weight", "val/l1_weight"], []),
+    ],
+)
+def test_an_error_says_in_front_or_behind_of_what_it_is(tags: list[str], judged: list[str], tmp_path: Path) -> None:
+    r = run(tmp_path, **{tag.replace("/", "__"): learns(3, 1, i) for i, tag in enumerate(tags)})
+    assert [s.tag for name in ("loss.train", "loss.eval") if (s := series(r, name)) is not None] == judged
+
+
+def test_a_score_may_be_averaged_over_classes() -> None:
+    for tag in ("val/f1_macro", "val_macro_f1", "val/weighted_f1"):
+        assert (told := objective(tag)) is not None
+        assert told.core == "f 1"
+    assert objective("val/macro_size") is None
+
+
 def test_the_sets_of_catboost_stand_for_the_loss_where_no_other_file_names_it(tmp_path: Path) -> None:
     rows_ = [
         f"{i}:\tlearn: {1 / (i + 2):.7f}\ttest: {1.1 / (i + 2):.7f}\tbest: 0.01 ({i})\ttotal: 7{i}ms\tremaining: 1s\n" for i in range(60)

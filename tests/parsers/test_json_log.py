@@ -47,6 +47,13 @@ def test_shapes_that_say_the_same(tmp_path: Path, document: Any) -> None:
     assert points(read(tmp_path / "metrics.json", document)) == {(1, "loss", 2.0), (2, "loss", 1.0)}
 
 
+@pytest.mark.parametrize(("name", "tag"), [("train.txt", "train"), ("val_loss.json", "val_loss")])
+def test_a_list_of_numbers_is_a_curve_that_its_file_names(name: str, tag: str, tmp_path: Path) -> None:
+    curve = [2.5 / n for n in range(1, 9)]
+    assert [(t, value) for _, t, value in sorted(points(read(tmp_path / name, json.dumps(curve))))] == [(tag, v) for v in curve]
+    assert not points(read(tmp_path / "ids.json", json.dumps([5, 3, 2, 8, 1, 4])))
+
+
 @pytest.mark.parametrize("name", ["log", "log.txt", "history.log"])  # Chainer's LogReport calls its own "log"
 def test_a_table_in_json_is_known_whatever_its_extension(tmp_path: Path, name: str) -> None:
     rows = [{"main/loss": 2.0 / n, "validation/main/loss": 3.0 / n, "iteration": 100 * n} for n in range(1, 200)]

@@ -439,3 +439,14 @@ def test_what_stands_for_a_metric_before_the_training_is_no_step_of_it(tmp_path:
     write(tmp_path, metrics_dot_jsonl="".join(json.dumps(x) + "\n" for x in lines))
     (run,) = parsers.read_all(tmp_path)
     assert attempts(run) == [facts.labels(run)[0]] == [[first, 399]]
+
+
+def test_behind_the_summary_of_a_trainer_another_training_begins(tmp_path: Path) -> None:
+    """Two trainings of one script, the second one logged so seldom that a single row falls back."""
+    said = "{{'loss': {:.4f}, 'learning_rate': {:.1e}, 'epoch': {:.2f}}}\n"
+    first = "".join(said.format(1.6 / i, 2e-5 * (1 - i / 9), i / 4) for i in range(1, 9))
+    second = "".join(said.format(0.2 / i, 4e-5 * (1 - i / 9), epoch) for i, epoch in enumerate((0.25, 3, 6, 9), 1))
+    summed_up = "{'train_runtime': 30.5, 'train_loss': 0.4, 'epoch': 2.0}\n"
+    (tmp_path / "train.log").write_text(first + summed_up + second + summed_up)
+    found = parsers.read_all(tmp_path)
+    assert sorted(len([x for x in r.tables["metrics"].to_pylist() if x["tag"] == "loss"]) for r in found) == [4, 8]

@@ -94,6 +94,13 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (G.gradient_clipped_always, "cannot tell", {"loss.train": LOSS, "grad.norm": NORM}, {}),
     (A.attention_logits_grew, "seen", {"loss.train": SPIKE, "attn.max_logit": 2 * np.exp(T / 50)}, {}),
     (A.attention_logits_grew, "absent", {"loss.train": LOSS, "attn.max_logit": 2 + 0.001 * T}, {}),
+    (A.attention_logits_grew, "absent", {"loss.train": LOSS, "attn.max_logit": 2 * np.exp(T / 50), "attn.entropy": 3 - T / T.max()}, {}),
+    (
+        A.attention_logits_grew,
+        "seen",
+        {"loss.train": LOSS, "attn.max_logit": 2 * np.exp(T / 50), "attn.entropy": 3 - 2.5 * T / T.max()},
+        {},
+    ),
     (A.attention_logits_grew, "cannot tell", {"loss.train": LOSS}, {}),
     (
         A.attention_logits_grew,

@@ -27,6 +27,7 @@ CTRL_C = TRACE.format(where="step") + "KeyboardInterrupt\n"
 KILLED = "/bin/bash: line 7: 4242 Killed    python train.py\n"
 DONE = "Training completed\n"
 PEER = "RuntimeError: [gloo/transport/tcp/pair.cc:537] Read error [127.0.0.1]:49551: Connection reset by peer\n"
+INSIDE = TRACE.format(where="backward") + "RuntimeError: cuDNN error: CUDNN_STATUS_INTERNAL_ERROR\n"
 CODE = "srun: error: n17: task 5: Exited with exit code 1\n"
 
 
@@ -56,6 +57,10 @@ def looked(sign: str, folder: Path) -> Sign:
     ("hardware_fault_quoted", CUDA, ABSENT, "CUDA error"),
     ("cuda_error_ended_it", CUDA, SEEN, "illegal memory access"),
     ("cuda_error_ended_it", ASSERT, ABSENT, "device-side assert"),
+    ("cuda_error_ended_it", INSIDE, ABSENT, "CUDNN_STATUS"),
+    ("library_failed_inside", INSIDE, SEEN, "CUDNN_STATUS"),
+    ("library_failed_inside", CUDA, ABSENT, "illegal memory access"),
+    ("exception_quoted", INSIDE, ABSENT, "CUDNN_STATUS"),
     ("exception_quoted", ASSERT, SEEN, "device-side assert"),
     ("cuda_error_ended_it", PTX, ABSENT, "unsupported toolchain"),
     ("exception_quoted", PTX, SEEN, "unsupported toolchain"),

@@ -36,6 +36,10 @@ SIGN = {"rl.len": LENGTH, "rl.reward": np.where(AT < 25, LENGTH, LENGTH - 4 * (A
 
 CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[str, Any]]] = [
     (L.values_drown_policy, "seen", DROWNS, {}),
+    (P.action_noise_ran_away, "seen", {"rl.reward": AT, "other/train/std": 1.2 * np.exp(AT / 7)}, {}),
+    (P.action_noise_ran_away, "absent", {"rl.reward": AT, "other/train/std": 1.2 + AT / 20}, {}),
+    (P.action_noise_ran_away, "cannot tell", {"loss.train": AT, "other/train/std": 1.2 * np.exp(AT / 7)}, {}),  # of what?
+    (P.action_noise_ran_away, "cannot tell", {"rl.reward": AT}, {}),
     (L.values_drown_policy, "absent", DROWNS | {"rl.expl_var": np.minimum(0.02 * AT, 0.8)}, {}),  # large by nature, and learnt
     (L.values_drown_policy, "seen", DROWNS | {"rl.kl": LEARNS["rl.kl"]}, {}),
     (L.values_drown_policy, "absent", DROWNS | {"rl.kl": LEARNS["rl.kl"], "rl.loss_value": 4e4 * ONE}, {}),
