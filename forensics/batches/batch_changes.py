@@ -64,13 +64,14 @@ def _counted(run: Run) -> Iterator[tuple[NDArray[np.int64], Floats]]:
     else:
         yield from _listed(run)
     for so_far in (s for name in COUNTERS if (s := series(run, name)) is not None and len(s) > LEAST):
-        if not np.isfinite(so_far.value).all() or (so_far.attempt != so_far.attempt[0]).any():
+        if not np.isfinite(so_far.value).all():
             continue
-        apart, more = np.diff(so_far.step), np.diff(so_far.value)
+        within = np.diff(so_far.attempt) == 0  # another launch may count anew
+        apart, more = np.diff(so_far.step)[within], np.diff(so_far.value)[within]
         goes_on = more > 0  # a count within the data begins anew with each pass
         if (apart > 0).all() and goes_on.mean() >= GOES_ON:
             if so_far.name == "samples.seen" and so_far.unit in ("", "samples"):
-                yield so_far.step[1:][goes_on], (more / apart)[goes_on]
+                yield so_far.step[1:][within][goes_on], (more / apart)[goes_on]
         elif _whole(so_far):  # called so by who means those of a step
             yield so_far.step[so_far.alive], so_far.value[so_far.alive]
     for name in names(run, LEAST):

@@ -35,7 +35,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.evaluations import improves_after
-from forensics.run.inputs import LOST, OBJECTIVE, finite_objective
+from forensics.run.inputs import LOST, OBJECTIVE, whole_means
 from forensics.run.partial_window import first_is_partial
 from forensics.run.robust import SIGMA, error_of_median, mean_exceeds, median
 from forensics.run.series import Series
@@ -74,7 +74,7 @@ class Facts(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    s, rows = finite_objective(run, ORDERED)
+    s, rows = whole_means(run, ORDERED)
     x = s.value[rows]
     if len(x) < LEAST_VALUES:
         if falls_in_order(x):
@@ -124,7 +124,7 @@ def detect(run: Run) -> Iterator[Finding]:
 
 
 def smallest_effect(run: Run) -> str:
-    s, rows = finite_objective(run, ORDERED)
+    s, rows = whole_means(run, ORDERED)
     if len(rows) < LEAST_VALUES:
         return IN_ORDER
     y, logs = excursions.scaled(s.value[rows])

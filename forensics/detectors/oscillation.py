@@ -28,6 +28,7 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
+from forensics.run import epoch_means
 from forensics.run.inputs import finite_loss
 from forensics.run.robust import ROUNDED, SIGMA, last_digit, median
 from forensics.run.series import Series
@@ -74,7 +75,7 @@ def detect(run: Run) -> Iterator[Finding]:
         facts = Facts("wild", *_where(s, rows, first, last), swing=swing, before=before, ratio=swing / before)
         yield _finding(run, s, (rows[first], rows[last]), title, facts)
     frozen = freezes(x)
-    if frozen is not None:
+    if frozen is not None and not epoch_means.few_make_it(run, s).any():  # a mean over the epoch hardly moves at its end
         first, last = frozen
         count = last - first + 1
         title = f"Loss freezes at {x[first]:.6g} at step {s.step[rows[first]]}: the same value {count} times in a row"

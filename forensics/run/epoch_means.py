@@ -29,6 +29,12 @@ def few_make_it(run: Run, s: Series) -> NDArray[np.bool_]:
     return np.asarray((within < QUARTER * length) & (length >= ROWS))
 
 
+def of_whole_epochs(run: Run, s: Series) -> NDArray[np.bool_]:
+    """Where a value is the last of its epoch."""
+    place = _places(run, s)
+    return place[0] == place[1] - 1 if place is not None else np.ones(len(s), bool)
+
+
 def only_wanders(run: Run, s: Series, start: int, peak: int) -> bool:
     """Whether a slow rise from one row to another, of a series that is a running mean of each epoch, leaves the epoch with no higher mean
     than the three before it had: the mean was low for a while."""

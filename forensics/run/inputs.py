@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from forensics.errors import CannotTell
-from forensics.run import held_values
+from forensics.run import epoch_means, held_values
 from forensics.run.once import once
 from forensics.run.series import Ints, Series, parts, series
 from parsers import loss_names, objectives
@@ -143,6 +143,12 @@ def leading_term(run: Run) -> Series | None:
 def finite_objective(run: Run, least: int) -> tuple[Series, Ints]:
     """What training is judged by and its rows that count. Raises CannotTell where they are fewer than `least`."""
     return _enough(objective(run), least)
+
+
+def whole_means(run: Run, least: int) -> tuple[Series, Ints]:
+    """The same, of a running mean of each epoch its last values alone: the others tell of one and the same chance."""
+    s, rows = finite_objective(run, least)
+    return (s, rows[epoch_means.of_whole_epochs(run, s)[rows]]) if epoch_means.few_make_it(run, s).any() else (s, rows)
 
 
 def finite_loss(run: Run, least: int) -> tuple[Series, Ints]:

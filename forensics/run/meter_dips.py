@@ -52,7 +52,7 @@ def dips(run: Run, s: Series) -> Dips | None:
     low = _lowest(x, ratio)
     if low is None and x.min() > 0:  # in logs a peak is a dip upside down
         low = _lowest(1 / x, 1 / np.maximum(ratio, np.finfo(float).tiny))
-        if low is None or median(ratio[low]) < (SUMS if series(run, "grad.norm") is None else 1 / CLEAR):
+        if low is None or median(ratio[low]) < (SUMS if _norm(run) is None else 1 / CLEAR):
             return None
     if low is None:
         return None
@@ -118,10 +118,16 @@ def _lowest(x: Floats, ratio: Floats) -> Ints | None:
     return low if alike else None
 
 
+def _norm(run: Run) -> Series | None:
+    """The gradient norm, or that of the one part of the model of which it was logged."""
+    alone = parts(run, "grad.norm_layer")
+    return series(run, "grad.norm") or (alone[0] if len(alone) == 1 else None)
+
+
 def _shared(run: Run, step: Ints, factor: float) -> bool:
     """Whether the gradient norm, or else the evaluation loss, goes down or up with the loss, or was not logged where only it could tell that the batch is
     no easier or harder."""
-    norm = series(run, "grad.norm")
+    norm = _norm(run)
     if norm is None and factor > 1:
         norm = series(run, "loss.eval")  # of the same epochs
     if norm is None:

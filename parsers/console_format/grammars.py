@@ -103,7 +103,7 @@ def role_of(key: str, tail: str, first: bool) -> str:
         return "step"
     if last in _EPOCH and "per" not in words:
         return "epoch"
-    if last == "batch" and tail != "num":
+    if last in {"batch", "mini-batch", "minibatch"} and tail != "num":
         return "batch"
     return ""
 

@@ -274,3 +274,11 @@ def test_where_a_launch_begins_in_the_data_is_no_other_setting(key: str, state: 
     facts = config_change.Facts([key], [[False, True]], 60, False)
     change = evidence.found(facts, "A setting changed", (60, 60), "warning", evidence.text("settings", [key]))
     assert other_settings_differ(Symptoms(run, (change,))).state == state
+
+
+def test_a_counter_of_two_launches_is_read_within_each() -> None:
+    """The second one goes on from a checkpoint, with smaller batches; between them the counter jumps by what was not logged."""
+    seen = np.cumsum(SIZES) + np.where(T < 60, 0, 100)
+    found = batch_change(run_of({"samples.seen": seen}, attempts=(T >= 60).astype(int).tolist()))
+    assert found is not None
+    assert (found.before, found.after) == (48, 6)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.detectors import loss_spike
+from forensics.detectors import divergence, loss_spike, oscillation
 from forensics.run import epoch_means
 from forensics.run.inputs import loss_of
 from forensics.spikes.excursions import Floats
@@ -51,3 +51,22 @@ def test_a_mean_that_was_low_for_a_while_and_rises_is_no_spike() -> None:
     assert not epoch_means.only_wanders(run, s, 6 * ROWS + 20, 6 * ROWS + 22)  # at once
     batches = run_of({"loss.train": BATCH, "epoch": OF})
     assert not epoch_means.only_wanders(batches, loss_of(batches), 6 * ROWS + 20, 6 * ROWS + 49)
+
+
+def test_whether_such_means_diverge_their_last_values_tell() -> None:
+    low = np.ones((EPOCHS, ROWS))
+    low[7, 5:50] = 0.4  # an epoch that begins with easy batches
+    easy = np.concatenate(
+        [np.cumsum(x) / np.arange(1, ROWS + 1) for x in np.full((EPOCHS, ROWS), 1.0) * low + BATCH.reshape(EPOCHS, ROWS) / 40]
+    )
+    assert not list(divergence.detect(run_of({"loss.train": easy, "epoch": OF})))
+    assert list(divergence.detect(run_of({"loss.train": easy})))  # nothing tells where epochs begin
+    worse = MEANS * np.repeat(np.r_[np.ones(6), np.linspace(1, 9, 6)], ROWS)
+    assert [f.severity for f in divergence.detect(run_of({"loss.train": worse, "epoch": OF}))] == ["critical"]
+
+
+def test_a_printed_mean_that_stands_at_the_end_of_an_epoch_is_not_frozen() -> None:
+    still = np.round(MEANS, 2)
+    still[7 * ROWS + 15 : 8 * ROWS] = still[8 * ROWS - 1]
+    assert list(oscillation.detect(run_of({"loss.train": still})))
+    assert not list(oscillation.detect(run_of({"loss.train": still, "epoch": OF})))

@@ -185,6 +185,15 @@ def test_two_metrics_that_are_zero_in_the_same_rows_alone(one: Floats, other: Fl
     assert logged_wrongly.zeros_at_once(Symptoms(run, (f,) if f else ())).state == ("seen" if told else "absent")
 
 
+@pytest.mark.parametrize(("norm", "made"), [(1.0, True), (4.0, False), (None, False)])
+def test_the_norm_of_the_one_part_that_was_logged_tells_that_a_batch_was_no_harder(norm: float | None, made: bool) -> None:
+    x, g = noisy(160, 0.03), noisy(160, 0.1, seed=1)
+    x[DIPS] *= 5
+    g[DIPS] *= norm or 1.0
+    run = run_of({"loss.train": x, **({} if norm is None else {"grad.norm_layer": g})}, interval=10)
+    assert ("meter" in found(run)) == made
+
+
 @pytest.mark.parametrize(("factor", "held", "made"), [(900.0, 1.0, True), (900.0, 400.0, False), (900.0, None, False), (3.0, 1.0, False)])
 def test_sums_at_even_distances_are_a_meter_where_the_evaluation_stays(factor: float, held: float | None, made: bool) -> None:
     x, y = noisy(160, 0.03), noisy(160, 0.05, seed=1)

@@ -183,3 +183,12 @@ def test_steps_of_more_samples_take_longer(lengths: tuple[int, int], fires: bool
     seconds = np.where(epoch < 3, 1.0, 2.2) * np.random.default_rng(2).normal(1, 0.02, len(epoch))
     run = run_of({"loss.train": noisy(len(epoch), 0.01), "epoch": epoch, "time.step": seconds})
     assert bool(list(throughput.detect(run))) is fires
+
+
+def test_a_batch_that_shrinks_is_no_slow_down() -> None:
+    """Steps of an eighth of the samples that take half the time: neither slower nor, in samples, a fault of the machine."""
+    late = np.arange(N) >= N // 2
+    seconds = np.where(late, 0.5, 1.0) * (1 + 0.01 * EVEN)
+    seen = np.cumsum(np.where(late, 1.0, 8.0))
+    run = run_of({"loss.train": noisy(N, 0.01), "time.step": seconds, "samples.seen": seen})
+    assert not list(throughput.detect(run))
