@@ -11,7 +11,7 @@ from forensics.run import evaluations as held
 from forensics.run import last_errors
 from forensics.run.robust import median
 from forensics.run.scores import Score, held_out, scores
-from forensics.run.series import Series, series
+from forensics.run.series import Floats, Series, series
 from forensics.run.usable_values import beginning
 from forensics.signs.sign import ABSENT, SEEN, Sign, Symptoms, absent, cannot_tell, seen
 from forensics.spikes.medians import rolling_median
@@ -24,7 +24,7 @@ SUBJECT = "held_out"  # the other half of it
 EFFECTS = {
     "eval_at_chance_throughout": "loss.eval",
     "eval_never_better": "loss.eval",
-    "score_at_chance_beside_loss": "loss.train",
+    "training_score_at_chance": "loss.train",
 }  # symptoms of their own, for which there is no detector
 
 NO_LOSS, NO_TRAIN = "the evaluation loss was not logged.", "the training loss was not logged."
@@ -117,15 +117,21 @@ def eval_at_chance_throughout(s: Symptoms) -> Sign:
 
 
 def score_at_chance_beside_loss(s: Symptoms) -> Sign:
-    """A score stays at what knowing nothing gives, while the loss of the same data comes down by three tenths: what is learnt holds there, so it is what the
-    answers are made of, or how they are scored, that is off. A score of training has to be logged often: it says little at first."""
-    train, x = series(s.run, "loss.train"), held.evaluations(s.run)[1]
-    told, what = [t for t in map(_score, scores(s.run)) if t is not None], "evaluation"
+    """A score of held-out data stays at what knowing nothing gives, while the loss of held-out data comes down by three tenths: what is learnt holds there, so it is
+    what the answers are made of, or how they are scored, that is off."""
+    return _at_chance_beside(held.evaluations(s.run)[1], [t for t in map(_score, scores(s.run)) if t is not None], "evaluation")
+
+
+def training_score_at_chance(s: Symptoms) -> Sign:
+    """The same of a score of training, or of data that nobody names, beside the training loss. It has to be logged often: it says little at first."""
+    loss, often = series(s.run, "loss.train"), [c for c in scores(s.run, "train") if len(c.value) >= STEADY]
+    x = loss.value[loss.usable] if loss is not None else np.zeros(0)
+    return _at_chance_beside(x, [t for t in map(_score, often) if t is not None], "training")
+
+
+def _at_chance_beside(x: Floats, told: list[Sign], what: str) -> Sign:
     if len(x) < LEAST or not told:
-        told = [t for c in scores(s.run, "train") if len(c.value) >= STEADY and (t := _score(c)) is not None]
-        x, what = train.value[train.usable] if train is not None else x[:0], "training"
-    if len(x) < LEAST or not told:
-        return cannot_tell("no score was logged of which it is known what guessing gives, beside a loss of the same data.")
+        return cannot_tell(f"no score was logged beside the {what} loss of which it is known what guessing gives.")
     text = f"the {what} loss goes from {x[0]:.4g} to {median(x[-LEAST:]):.4g}."
     stuck = next((t for t in told if t.state == SEEN), None)
     if stuck is None or not 0 < median(x[-LEAST:]) <= (1 - COMES_DOWN) * x[0]:

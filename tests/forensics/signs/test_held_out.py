@@ -119,9 +119,9 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (C.score_at_chance_beside_loss, "absent", both(FALLS, FALLS) | {"other/val_auc": 0.5 + ACC / 2}, {}),
     (C.score_at_chance_beside_loss, "absent", both(FALLS, FLAT) | {"other/val_map": 0 * T}, {}),
     (C.score_at_chance_beside_loss, "cannot tell", {"other/val_map": 0 * T}, {}),
-    (C.score_at_chance_beside_loss, "seen", {"loss.train": FALLS, "other/auc": 0.5 + 0 * T}, {}),  # of data that nobody names
-    (C.score_at_chance_beside_loss, "absent", {"loss.train": FALLS, "other/auc": 0.5 + ACC / 2}, {}),
-    (C.score_at_chance_beside_loss, "cannot tell", {"loss.train": FALLS, "other/auc": np.where(T < 3, 0.5, np.nan)}, {}),
+    (C.training_score_at_chance, "seen", {"loss.train": FALLS, "other/auc": 0.5 + 0 * T}, {}),  # of data that nobody names
+    (C.training_score_at_chance, "absent", {"loss.train": FALLS, "other/auc": 0.5 + ACC / 2}, {}),
+    (C.training_score_at_chance, "cannot tell", {"loss.train": FALLS, "other/auc": np.where(T < 3, 0.5, np.nan)}, {}),
     (L.training_learnt_by_heart, "absent", {"loss.train": np.where(T < 40, FALLS, -1e12)}, {}),  # it has no floor
     (H.hits_jumped_alone, "seen", both(FALLS, FALLS), HITS),
     (H.hits_jumped_alone, "absent", both(FALLS, STEPS) | {"acc.eval": ACC}, {}),
