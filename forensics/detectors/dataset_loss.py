@@ -108,7 +108,7 @@ def _sets(run: Run, name: str) -> list[Set]:
     logged += _of_other_data(run, "loss.aux") if name == "loss.eval" else []
     found: list[Set] = []
     for x in (Set(s, rows, NAMES[name] * s.value[rows]) for s in logged if len(rows := surviving(s)) > BACK):
-        if NAMES[name] > 0 and x.cost[0] == 0:  # a loss that is computed later on
+        if NAMES[name] > 0 and x.series.value[x.series.usable][0] == 0:  # a loss that is computed later on
             continue
         if not any(_retold(x, y) or _one_name(x, y) for y in found):
             found.append(x)

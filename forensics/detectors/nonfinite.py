@@ -6,7 +6,7 @@ What it sees
 How it decides
     Every NaN or infinity of a training or evaluation loss counts (of each of its terms, where only terms are logged), on any rank:
     the first is the finding's step. In a loss that is finite again it is information where the loss scale falls at each of its steps: the scaler
-    skipped them. In the gradient norm alone it is information where a loss scaler is at work, which skips
+    skipped them; and in an evaluation loss that is no number throughout, while scores of the same data get better. In the gradient norm alone it is information where a loss scaler is at work, which skips
     such steps as a matter of routine, and where the norm is finite again and less than a fifth of it is not. It also measures how calm the gradient norm was just before: an explosion announces
     itself there, a bad sample does not. Frames that a program printed (transformers' DebugUnderflowOverflow) are read for the first module whose
     output is not finite. NaN before the first finite value and never after it is a number that was not
@@ -37,6 +37,7 @@ from forensics.run import overflow_frames
 from forensics.run.endings import events
 from forensics.run.inputs import LOSSES, OBJECTIVE, RISING
 from forensics.run.robust import median
+from forensics.run.scores import scores
 from forensics.run.series import Ints, Series, by_rank, names, parts, series
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
@@ -124,6 +125,11 @@ def _scale_falls_there(run: Run, step: Ints) -> bool:
     return bool((before | ((until >= 0) & (until <= scale.interval))).all())
 
 
+def _never_computed(run: Run, s: Series) -> bool:
+    """Whether a loss of held-out data is no number at all, while scores of the same data get better: a number that is computed wrong, or not at all."""
+    return s.name.endswith(".eval") and not np.isfinite(s.value).any() and any(c.cost[-1] < c.cost[0] for c in scores(run))
+
+
 def _finding(run: Run, s: Series, bad: Ints, ranks: list[int]) -> Finding[Facts]:
     """``ranks``: those that have one; the series is that of the first."""
     first = int(bad[0])
@@ -136,7 +142,7 @@ def _finding(run: Run, s: Series, bad: Ints, ranks: list[int]) -> Finding[Facts]
     skipped = series(run, "loss_scale") is not None or (recovered and len(bad) < loss_scale.COSTLY * len(s))
     severity = "info" if skipped else "warning"
     if s.name.startswith(("loss", "ppl")):
-        severity = "info" if recovered and _scale_falls_there(run, s.step[bad]) else "critical"
+        severity = "info" if (recovered and _scale_falls_there(run, s.step[bad])) or _never_computed(run, s) else "critical"
     if s.name.startswith("rl.reward") and recovered and not word.startswith("inf"):
         severity = "info"  # the mean of no episode
     told, alone = "", len(by_rank(run, s.name)) > len(ranks)

@@ -11,11 +11,14 @@ from forensics.run.once import once
 from forensics.run.robust import median
 from forensics.run.series import Floats, Ints, Series, names, parts, series
 from parsers import objectives
+from parsers.lazy_regex import lazy_re
+from parsers.name_rules import words
 from parsers.tables import Run
 
 LEAST = 3  # bound: three values make a median that one odd value does not move
 ENOUGH = 5  # statistical: values that show a course (forensics.detectors.train_eval_gap)
 LOOKED = 400  # bound: of as many tags; those of experts and layers are many
+_PRECISION, _RECALL = lazy_re(r"\bprecision\b"), lazy_re(r"\brecall\b(?!.*\d)")  # of the first ten of a list it is one of its own
 ACCURACY_OR_R2 = "score"  # scikit-learn's word for both, of which only R2 can be negative
 
 
@@ -47,7 +50,10 @@ def scores(run: Run, side: str = "eval") -> list[Score]:
     nameless = [name for name in logged if objectives.objective(name.removeprefix("other/")) is not None][:LOOKED]
     of_one_class = {s.tag for classes in class_hits(run) for s in classes}
     logged_scores = [s for name in (f"score.{side}", "pref.acc", *nameless) for s in parts(run, name) if s.tag not in of_one_class]
-    found = [told for s in logged_scores if (told := _score(s, side)) is not None]
+    precise = any(
+        _PRECISION.search(words(name)) for name in names(run, LEAST)
+    )  # beside it a recall is half of a score: who names all has all of it
+    found = [told for s in logged_scores if not (precise and _RECALL.search(words(s.tag))) and (told := _score(s, side)) is not None]
     return sorted(found, key=lambda s: (s.rank, -len(s.step), s.tag))
 
 

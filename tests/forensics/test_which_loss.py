@@ -10,6 +10,7 @@ import pytest
 import forensics
 from forensics.errors import CannotTell
 from forensics.run import inputs
+from forensics.run.scores import scores
 from forensics.run.series import series
 from parsers.objectives import objective
 from tests.forensics.curves_in_logs import learns, run
@@ -144,3 +145,10 @@ def test_a_whole_objective_goes_before_a_perplexity_that_was_logged_now_and_then
     logged = [{"step": i, tag: 2 + 3 / (1 + i)} | ({"ppl": 9 + 5 / (1 + i)} if i % 10 == 9 else {}) for i in range(60)]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(r) + "\n" for r in logged))
     assert inputs.loss_of(forensics.read(str(tmp_path))).tag == judged
+
+
+def test_a_recall_is_no_score_beside_a_precision(tmp_path: Path) -> None:
+    alone = run(tmp_path / "a", loss=learns(4, 1), val_recall=learns(1, 0.1))
+    beside = run(tmp_path / "b", loss=learns(4, 1), val_recall=learns(1, 0.1), val_precision=learns(1, 0.1))
+    first_ten = run(tmp_path / "c", loss=learns(4, 1), val_recall_at_10=learns(1, 0.1), val_precision=learns(1, 0.1))
+    assert [len(scores(r)) for r in (alone, beside, first_ten)] == [1, 0, 1]

@@ -150,3 +150,9 @@ def test_nan_before_the_first_finite_value_was_not_computed_yet(where: Any, coun
 def test_a_launch_that_was_nan_from_its_first_value_is_told_after_a_new_one() -> None:
     run = run_of({"loss.train": bad(LOSS, slice(None, 30))}, attempts=[0] * 30 + [1] * (len(LOSS) - 30))
     assert [f.facts.count for f in nonfinite.detect(run)] == [30]
+
+
+@pytest.mark.parametrize(("score", "severity"), [(0.1 + T / 400, "info"), (0.1 + 0 * T, "critical"), (None, "critical")])
+def test_an_evaluation_loss_that_is_no_number_while_its_scores_get_better_is_computed_wrong(score: Any, severity: str) -> None:
+    run = run_of({"loss.train": LOSS, "loss.eval": 0 * LOSS + np.inf, **({} if score is None else {"other/val_map": score})})
+    assert [f.severity for f in nonfinite.detect(run)] == [severity]
