@@ -121,6 +121,8 @@ def reward_steps_to_other_scale(s: Symptoms) -> Sign:
     if scatter > CLIMBS * abs(after - before) or largest < CLIMBS * abs(after - before):
         return absent(f"{text}, by {largest:.3g} at most, and scatters by {scatter:.3g} before it: it climbs there, and does not step.")
     own = (x > (before + after) / 2) == (after > before)  # on the side of the level after the step
+    if before < after < (top := median(np.sort(x[at + BESIDE :])[-BESIDE:])) and top - after >= after - before:
+        return absent(f"{text}, and on to {top:.3g}: a part of its climb.")
     strays = max(float(np.mean(own[: at + BESIDE][-FAR:])), 1 - float(np.mean(own[at + BESIDE :][:FAR])))
     if strays >= STRAYS:
         return absent(f"{text}, and {strays:.0%} of the rewards near it lie at the other level: both come before and after.")

@@ -24,6 +24,9 @@ _BUFFER = lazy_re(r"(^|[._])(running_mean|running_var|num_batches_tracked|inv_fr
 _BY_PLACE = lazy_re(
     r"(?P<state>(?:[^:]{1,200}:)?(?:\w{1,40}\.){0,3}(?:opt(?:im(?:izer)?)?(?:_state)?|tx_state)(?:\.\d{1,4}){1,8})\.(?P<place>[12])\.(?P<of>\D.*)"
 )
+# torch.optim's layout, whatever a program calls the whole (``o.state.9.step``): it shows by the keys that its optimizers use
+_OF_TORCH = lazy_re(r"(?P<state>(?:[^:]{1,200}:)?(?:\w{1,40}\.){0,4}state)\.\d{1,9}\.(?P<key>\w{1,40})")
+_KEYS = _FIRST | _SECOND | {"momentum_buffer", "acc_delta", "grad_avg", "exp_inf"}
 _FLOATS = ("float", "bfloat", "complex", "F4", "F6")
 
 
@@ -53,6 +56,11 @@ def set_roles(tensors: Iterable[Tensor], kind: str) -> None:
         t.role = role(t.name, t.dtype, kind)
         if m := _BY_PLACE.match(t.name):
             places.setdefault(m["state"], {}).setdefault(m["place"], {})[m["of"]] = t
+    of_torch = [(t, m) for t in tensors if (m := _OF_TORCH.fullmatch(t.name))]
+    states = {m["state"] for _, m in of_torch if m["key"] in _KEYS}
+    for t, m in of_torch:
+        if m["state"] in states and t.role == "weight":
+            t.role = "other"
     for found in places.values():  # ScaleByAdamState(count, mu, nu)
         if "1" in found and found["1"].keys() == found.get("2", {}).keys():
             for place, told in (("1", "exp_avg"), ("2", "exp_avg_sq")):
