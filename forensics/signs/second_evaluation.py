@@ -39,8 +39,9 @@ def second_evaluation_turns_up(s: Symptoms) -> Sign:
         turned = [(p, f) for p in others if (f := train_eval_gap.gap(s.run, p, train)) is not None]
     except CannotTell as e:
         return cannot_tell(f"{e}.")
+    turned = [(p, f) for p, f in turned if p.value[surviving(p)][0] >= UP * f.facts.best]  # what was best at first is forgotten
     if not turned:
-        return absent(f"Neither {held.tag} nor {others[0].tag} turns up.")
+        return absent(f"Neither {held.tag} nor {others[0].tag} comes down and turns up.")
     p, f = turned[0]
     x = held.value[surviving(held)]
     told = f"{p.tag} is lowest at step {f.facts.best_step} ({f.facts.best:.4g}) and ends at {f.facts.final:.4g}"

@@ -65,3 +65,15 @@ def test_an_index_stands_for_its_folder(tmp_path: Path, library: str) -> None:
     index = tmp_path / f"{library}.index.json"
     index.write_text(json.dumps({"weight_map": {"w": shard}}))
     assert [t.name for t in checkpoints.read(index).tensors] == ["w"]
+
+
+@pytest.mark.parametrize("optimizer", ["Adam", "SGD"])
+def test_the_state_of_an_optimizer_is_no_weight_whatever_a_program_calls_it(optimizer: str, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Linear(5, 3)
+    o = torch.optim.Adam(model.parameters()) if optimizer == "Adam" else torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    model(torch.ones(2, 5)).sum().backward()
+    o.step()
+    torch.save({"m": model.state_dict(), "o": o.state_dict()}, tmp_path / "ckpt.pt")
+    roles = {t.name: t.role for t in checkpoints.read(tmp_path / "ckpt.pt").tensors}
+    assert sorted(n for n, role in roles.items() if role == "weight") == ["m.bias", "m.weight"]

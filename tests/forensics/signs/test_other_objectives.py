@@ -116,6 +116,12 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (PR.reward_steps_to_other_scale, "seen", {"rl.reward": np.where(T < 60, 1.0, 10.0), "rl.len": 20 * ONE}, {}),
     (PR.reward_steps_to_other_scale, "absent", {"rl.reward": np.where(T < 60, 9, -9.2), "rl.len": np.where(T < 60, 90, 9)}, {}),
     (PR.reward_steps_to_other_scale, "absent", {"rl.reward": GROWS, "rl.len": 20 * ONE}, {}),
+    (
+        PR.reward_steps_to_other_scale,
+        "absent",
+        {"rl.reward": np.where(T < 8, 3, 19 + T / 5), "rl.len": 20 * ONE},
+        {},
+    ),  # and goes on climbing
     (PR.reward_steps_to_other_scale, "absent", {"rl.reward": np.where(T % 11 < 5, -9, 9), "rl.len": 20 * ONE}, {}),  # lost or won
     (PR.reward_steps_to_other_scale, "absent", {"rl.reward": 4 - 12 * np.exp(-T / 3), "rl.len": 20 * ONE}, {}),  # learnt at once
     (

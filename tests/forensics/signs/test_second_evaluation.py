@@ -32,6 +32,7 @@ def with_a_second_set(metrics: dict[str, Any], second: Any) -> Symptoms:
         (FALLS, TURNS, "seen"),
         (FALLS, FALLS + 0.1, "absent"),
         (TURNS, TURNS + 0.1, "absent"),  # both: overfitting
+        (FALLS, 0.4 + T / 20, "absent"),  # known at first, and forgotten
     ],
 )
 def test_a_second_set_that_turns_up(first: Any, second: Any, state: str) -> None:
