@@ -138,7 +138,8 @@ def _explains(run: Run, excess: float) -> str | None:
 
 def _terms(run: Run, first: float) -> list[str]:
     """Other losses, each smaller at first than the whole and together at least as large: it is a sum of them, weighted or not."""
-    others = [(p.tag, p.value[surviving(p)]) for name in names(run) if "loss" in name and "eval" not in name for p in parts(run, name)]
+    terms = (name for name in names(run) if "loss" in name and "eval" not in name and name != "loss.train")  # another logger's copy is none
+    others = [(p.tag, p.value[surviving(p)]) for name in terms for p in parts(run, name)]
     firsts = {tag: float(x[0]) for tag, x in others if len(x) and 0 < x[0] < first}
     return list(firsts) if len(firsts) > 1 and sum(firsts.values()) >= first else []
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from forensics.detectors import initial_loss
@@ -79,3 +80,13 @@ def test_minus_the_log_likelihood_of_numbers_has_no_bound(tmp_path: Path, more: 
     """A flow's, of twelve numbers a row; with a perplexity beside it it is that of a token."""
     (found,) = initial_loss.detect(run(tmp_path, nll=lambda i: 3.0 + 20 * math.exp(-i / 10), **more))
     assert found.severity == severity
+
+
+def test_another_loggers_copy_of_the_loss_is_no_term_of_it() -> None:
+    """Both begin a little below the median of their first values, as a loss does that still climbs."""
+    climbs = np.where(T < 3, 19.0 + T, LOSS)
+    run = run_of({"loss.train": climbs})
+    rows = run.tables["metrics"].to_pylist()
+    copy = [r | {"tag": "train/loss", "source": "other.jsonl", "value": round(r["value"], 1)} for r in rows]
+    run.tables["metrics"] = pa.Table.from_pylist([*rows, *copy], run.tables["metrics"].schema)
+    assert list(initial_loss.detect(run))
