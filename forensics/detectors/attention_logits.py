@@ -128,7 +128,7 @@ def _still_spread(run: Run) -> bool:
     """Whether the attention entropy was logged and keeps a quarter of its first value: some heads or edges are sure, most weigh several places."""
     s = worst(run, "attn.entropy")
     first, last = _levels(_values(run, s, False)) if s is not None else (0.0, 0.0)
-    return last > 0 and last > QUARTER * first
+    return last > QUARTER * first
 
 
 def _values(run: Run, s: Series, grows: bool) -> Floats:

@@ -8,7 +8,7 @@ How it decides
     when the last level lies above the best one by at least 10 % and by eight times its noise (in the short form, of the steps between neighbours),
     and by 5 % of all it had fallen. Or, for smaller rises of longer runs, when the loss smoothed over 25 values has risen four times further than
     ever before in the run, by 15 standard errors, and keeps at least 40 % of that to the end (``forensics.spikes.trend``). A level that rose half as
-    far from its best until then more than three times before, came back, and once stayed up as long, wanders with its data. The step it names
+    far from its best until then more than three times before, came back, and once stayed up as long, wanders with its data. Of a running mean of each epoch its last values alone are judged. The step it names
     is the first after the loss last stood near its best, or where the rise began. A loss that stands a quarter above its first level for a tenth of the run and then comes back was divergence, too, until something
     (usually the falling rate) caught it: a warning. And it fires at once where no value comes below twice the very first one again, which no update
     had touched, and the loss does not fall in order from the next one on, to half of it; or where the loss ends a thousand times as far below zero as it

@@ -8,7 +8,7 @@ How it decides
     It is wild when over at least 40 values in a row it is four times what it was at its calmest before, at
     least 15 % of the level, and in units of the loss twice the widest before it began, and 4 % of where the
     loss began (a loss near zero is naturally noisy). Frozen means at least 30 equal values in a row, not zero,
-    after values that differed.
+    after values that differed; a running mean of each epoch hardly moves at its end.
 
 Cannot tell
     With fewer than 120 values. A loss that swings from the very beginning has nothing to be compared with;

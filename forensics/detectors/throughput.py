@@ -168,7 +168,7 @@ def speed_of(run: Run) -> tuple[Series, Ints, np.ndarray]:
     Raises CannotTell."""
     s, rows, speed = _logged_speed(run)
     more = step_work.of_steps(run, s.step[rows]) if s.name not in BY_SAMPLES else None
-    return s, rows, speed if more is None else speed * np.maximum(more / more[0], 1.0)  # half the samples do not take half the time
+    return s, rows, speed if more is None else speed * np.maximum(more / more[0], 1.0)  # steps of fewer samples are no slower
 
 
 def _logged_speed(run: Run) -> tuple[Series, Ints, np.ndarray]:

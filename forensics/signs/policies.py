@@ -134,9 +134,10 @@ def action_noise_ran_away(s: Symptoms) -> Sign:
         return cannot_tell("no std of a policy's actions was logged.")
     first, last = float(found[0].value[found[0].usable][0]), moved_from(found[0])[1]
     text = f"The std of the actions goes from {first:.3g} to {last:.3g}."
-    if last <= WIDE * max(first, 1.0):
+    most = WIDE * max(first, 1.0)
+    if last <= most:
         return absent(text)
-    rows = np.flatnonzero(found[0].usable & (found[0].value > WIDE * max(first, 1.0)))
+    rows = np.flatnonzero(found[0].usable & (found[0].value > most))
     return seen(text, where=found[0].place(s.run, int(rows[0])), first=int(found[0].step[rows[0]]))
 
 

@@ -43,8 +43,7 @@ def closes_with_seconds(m: re.Match[str], unit: str) -> bool:
 def with_unit(key: str, unit: str) -> str:
     """A key that names what is counted or trained, with the unit of its number where that is of a time or a speed: ``Step: 34ms``, ``train=2007.6s``,
     ``Cost 210.4 sec``, ``Speed: 6.98 samples/sec``."""
-    told = objective(key)
-    if unit in TIMES and (role_of(key, "num", True) or is_nameless(key) or (told is not None and told.core != "total")):
+    if unit in TIMES and (role_of(key, "num", True) or is_nameless(key) or ((told := objective(key)) is not None and told.core != "total")):
         return f"{key} time ({unit})"
     return f"{key} ({unit})" if OF_SPEED.fullmatch(key) and SPEED.fullmatch(unit) else key
 
