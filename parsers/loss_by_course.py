@@ -17,11 +17,13 @@ from parsers import arrow
 from parsers.loss_names import EVAL, split
 from parsers.name_rules import data, words
 from parsers.names import Meaning
+from parsers.sums import SUMMED
 
 Meanings = dict[tuple[str, str], Meaning]  # by file and tag
 TOLD = "by its course"
 _KNOWN = ("loss.", "ppl.", "bpb.", "score.", "rl.", "pref.", "gan.")  # beside these nothing is taken for a loss by its course
 _LEAST, _THIRDS = 9, 3  # bound: three thirds of three values
+_FEW = 4  # bound: two values at each end
 _FALL = 0.8  # unit: a fifth of the first level is gone at the end
 _SLOWER = 1.5  # of the pace of the second half the first one has more; a straight line has 1.35 by these medians
 _SMOOTH = 1e-3  # of its range: what moves by even steps, or by steps that change evenly, was computed and not measured
@@ -35,14 +37,15 @@ def told(metrics: pa.Table, meanings: Mapping[tuple[str, str], Meaning]) -> Mean
         return {}
     (source, paths), (tag, tags) = arrow.codes(metrics["source"]), arrow.codes(metrics["tag"])
     value, there = arrow.values(metrics["value"]), arrow.present(metrics["step"])
-    falls = []
+    falls, held = [], dict[tuple[str, str], NDArray[np.float64]]()
     for path, (first, last) in zip(paths, arrow.stretches(source, len(paths)), strict=True):  # each file's rows stand together
         rows = first + np.flatnonzero(there[first:last])
         rows = rows[np.argsort(tag[rows], kind="stable")]
         for t in (t for p, t in unknown if p == path):
             begin, end = np.searchsorted(tag[rows], (tags.index(t), tags.index(t) + 1))
-            falls += [(path, t)] if is_of_loss(value[rows[begin:end]]) else []
-    trained = [at for at in falls if split(words(at[1]), at[0].rpartition("/")[0]) == "train"]
+            held[path, t] = value[rows[begin:end]]
+            falls += [(path, t)] if is_of_loss(held[path, t]) else []
+    trained = [at for at in falls if split(words(at[1]), at[0].rpartition("/")[0]) == "train"] or _of_both_sets(held, unknown)
     if len({_core(t) for _, t in trained}) != 1:
         return {}
     core, sets = _core(trained[0][1]), data()["objective"]["nameless"]
@@ -52,8 +55,22 @@ def told(metrics: pa.Table, meanings: Mapping[tuple[str, str], Meaning]) -> Mean
     return {at: replace(meanings[at], name=f"loss.{side}", trap=said) for at, side in judged.items()}
 
 
+def _of_both_sets(values: Mapping[tuple[str, str], NDArray[np.float64]], unknown: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """What is measured in training and under the same words on held-out data, and falls in training, though too few times to run as a loss does: a rate or
+    a norm is not measured of both."""
+    sides = {at: split(words(at[1]), at[0].rpartition("/")[0]) for at in unknown}
+    held_out = {_core(t) for (_, t), side in ((at, sides[at]) for at in unknown) if side == "eval"}
+    return [at for at in unknown if sides[at] == "train" and _core(at[1]) in held_out and _falls(values[at])]
+
+
+def _falls(x: NDArray[np.float64]) -> bool:
+    """Whether values are fractions and end lower than they begin."""
+    x = x[np.isfinite(x)]
+    return len(x) >= _FEW and bool((x != np.floor(x)).any()) and bool(np.median(x[-2:]) < np.median(x[:2]))
+
+
 def is_told(m: Meaning) -> bool:
-    return m.trap.endswith(f"{TOLD}.")
+    return m.trap.endswith((f"{TOLD}.", f"{SUMMED}."))
 
 
 def is_of_loss(x: NDArray[np.float64]) -> bool:

@@ -10,9 +10,9 @@ from parsers.lazy_regex import lazy_re
 from parsers.name_rules import LONGEST, data, first, words
 from parsers.records.vocabulary import EVALUATION
 
-_EVAL_WORDS = "|".join((*EVALUATION, "held out"))
+_EVAL_WORDS = "|".join((*EVALUATION, "held out", "hold out"))
 EVAL = lazy_re(
-    rf"\b({_EVAL_WORDS}|tel)\b|^(?:te|va)\b(?=[ /])|(?<!\bloss[ /])(?<=[ /])(?:te|va)$"
+    rf"\b({_EVAL_WORDS}|tel)\b|^(?:te|va)\b(?=[ /])|(?<!\bloss[ /])(?<=[ /])te$|(?<=[ /])va$"
 )  # "te_loss", "nll_te", "acc@va"; "loss_te" is that of a text encoder
 TRAIN = lazy_re(r"\b(train|training|trn|tr|trl|fit)\b")
 SPLIT_FAMILIES = ("loss.", "ppl.", "bpb.", "acc.")  # the name itself says which split
@@ -68,7 +68,7 @@ def _loss_words(kind: str) -> frozenset[str]:
 def _loss(text: str, folder: str) -> Loss:
     left = [w for w in EVAL.sub(" ", text).replace("/", " ").split() if w not in _loss_words("noise") and w != "_"]
     names = {w for w in left if not w[0].isdigit()}
-    if names <= _loss_words("total"):
+    if names <= _loss_words("total") | ({"weighted"} if "total" in names else set()):
         rank = 1 if left and not names else 0  # TensorFlow 1 calls a second "loss" "loss_1"
     elif names <= _loss_words("main") | _loss_words("total"):
         rank = 1

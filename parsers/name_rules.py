@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from parsers.lazy_regex import lazy_re
+from parsers.other_languages import named_in_english, without_accents
 
 LONGEST = 300  # characters of a name that are looked at; names are shorter, damage and prose are not
 
@@ -59,8 +60,38 @@ def _lines(siblings: frozenset[str]) -> str:
 
 
 _ANSI = lazy_re(r"\x1b\[[0-9;]*m")
-_NORM = lazy_re(r"[|‖]{1,2}(\w+)[|‖]{1,2}")  # |g|, as a formula has it
-_SIGNS = str.maketrans({"θ": "theta", "ϑ": "theta", "∇": "grad"})  # the letters of such formulas, of which each is a word
+_NORM = lazy_re(r"[|‖]{1,2}([\w∇]+)[|‖]{1,2}")  # |g|, as a formula has it
+# the letters of such formulas, of which each is a word
+_SIGNS = str.maketrans(
+    {
+        letter: f" {word} "
+        for letter, word in zip(
+            "θϑ∇ηℒλσβκγεϵτμαρωΔ∆",
+            [
+                "theta",
+                "theta",
+                "grad",
+                "eta",
+                "loss",
+                "lambda",
+                "sigma",
+                "beta",
+                "kappa",
+                "gamma",
+                "eps",
+                "eps",
+                "tau",
+                "mu",
+                "alpha",
+                "rho",
+                "omega",
+                "delta",
+                "delta",
+            ],
+            strict=True,
+        )
+    }
+)
 _WORD = lazy_re(r"\d+(?:\.\d+)?|[KMGT]i?B(?![a-z])|T?FLOPS?(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|%|[/\\.|:]+")
 _GLUED = lazy_re(
     r"\b(train|training|tr|val|valid|validation|test|eval|dev|total|avg|batch|epoch|running|grad"
@@ -72,7 +103,8 @@ _LOADER = lazy_re(r"/dataloader idx \d+$")  # Lightning's suffix where there are
 @lru_cache(maxsize=65536)
 def words(tag: str) -> str:
     """The tag in lower-case words, parts separated by "/": 'train/CrossEntropyLoss' -> 'train/cross entropy loss'."""
-    found = _WORD.findall(_NORM.sub(r"\1 norm", _ANSI.sub("", tag[:LONGEST]).translate(_SIGNS)))
+    bare = _NORM.sub(r"\1 norm", _ANSI.sub("", tag[:LONGEST]))
+    found = _WORD.findall(bare if bare.isascii() else without_accents(bare).translate(_SIGNS))
     text = " ".join("/" if word[0] in "/\\.|:" else word.lower() for word in found).replace(" / ", "/").strip(" /")
-    text = _LOADER.sub("", _GLUED.sub(r"\1 \2", text))
+    text = named_in_english(_LOADER.sub("", _GLUED.sub(r"\1 \2", text)))
     return f"_ {text}" if tag.startswith("_") else text  # W&B and others keep their own names apart with an underscore

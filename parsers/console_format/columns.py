@@ -33,7 +33,7 @@ _AXES = {*vocabulary.STEP, *vocabulary.EPOCH, *_WEAK}
 _AXIS_WORDS = {re.split(r"[_/]", a)[-1] for a in _AXES}
 _WORD = lazy_re(r"[a-z]+")
 _NUMBER_ALONE = lazy_re(r"(?<![\w@.:/()-])\d|[=:](?:\s|$)")  # what no line of names has
-_NAME = lazy_re(r"[#%]? *[A-Za-z][^=|]{0,40}|[|‖]{1,2}[^\s=|‖]{1,20}[|‖]{1,2}\w{0,3}")  # a norm may be called |g|
+_NAME = lazy_re(r"[#%]? *[^\W\d_][^=|]{0,40}|[|‖]{1,2}[^\s=|‖]{1,20}[|‖]{1,2}\w{0,3}")  # a norm may be called |g|
 _RULE = lazy_re(r"[\s\-=+|:─━═┄│┃║┌┐└┘├┤┬┴┼╔╗╚╝╠╣╦╩╬┏┓┗┛┣┫┳┻╋┡┩╇╪╞╡┠┨┯┷┼]+")
 _BARS = lazy_re(r"[|│┃║]")
 _WIDE = lazy_re(r"\S+(?: \S+)*")

@@ -124,19 +124,21 @@ def _behind_seconds(line: Line, i: int | None) -> int | None:
 
 
 def _bare_epoch(line: Line) -> int | None:
-    """The epoch of ``ep 3  fit 0.52  val 0.48``: in front of two measurements or more, of which one has a fraction."""
+    """The epoch of ``ep 3  fit 0.52  val 0.48``, ``ep 50 | R -20.7 (best -20.7) | huber 3.07e-02 | 258 f/s``: in front of two measurements or more, of
+    which one has a fraction."""
     told = [(i, f) for i, f in enumerate(line.fields) if f.role not in ("time", "rank")]
-    if len(told) < 3 or told[0][1].role != "epoch" or any(f.role != "metric" for _, f in told[1:]):
+    if not told or told[0][1].role != "epoch" or any(f.role not in ("metric", "epochs", "skip") for _, f in told[1:]):
         return None
     i, epoch = told[0]
     fields, text = [f for _, f in told], line.text
-    named = all(_names(text[a.end : b.start], b.tag) for a, b in pairwise(fields))
-    return i if named and _begins(line, epoch) and any("." in text[f.start : f.end] for f in fields[1:]) else None
+    measured = [(a, b) for a, b in pairwise(fields) if b.role == "metric"]
+    named = len(measured) > 1 and all(_names(text[a.end : b.start], b.tag) for a, b in measured)
+    return i if named and _begins(line, epoch) and any("." in text[b.start : b.end] for _, b in measured) else None
 
 
 def _names(gap: str, tag: str) -> bool:
     """Does nothing stand between two numbers but the unit of the first and the name of the second?"""
-    words, name = gap.strip(" ,;|:=").split(), tag.split()
+    words, name = gap.strip(" ,;|:=)").split(), tag.split()
     return len(words) <= len(name) + 1 and words[-len(name) :] == name
 
 

@@ -32,7 +32,7 @@ _CUT = lazy_re(
     r"[|,;{}\[\]\t]|\s-\s|\s{2,}|•|=>|->|:(?:\s|$)|(?<![Aa]vg)(?<![Tt]rain)(?<![Tt]est)(?<!\b[Vv]al)\.\s|(?<!\.)\.{3,}+(?=[A-Za-z])|\s/\s"
 )
 # ||w||, as a formula has it: bars that touch a word part nothing
-NORM = lazy_re(r"(?<![\w|‖])(?P<bar>\|{1,2}|‖)\w{1,16}(?P=bar)(?:_?[12F])?$")
+NORM = lazy_re(r"(?<![\w|‖])(?P<bar>\|{1,2}|‖)[\w∇]{1,16}(?P=bar)(?:_?[12F])?$")
 _OF_NORM = ("|", "‖", "1", "2", "F")
 _UNOPENED = lazy_re(r"[^()]*\)(?=\s+[A-Za-z])")  # "(8.7 ms/step) psum": a bracket that closes ends what was said of the number before
 _CALLED = lazy_re(r"[A-Za-z][\w/.@-]{0,40} \([A-Za-z][^()=@]{0,30}[=@][^()]{1,30}\)$|[A-Za-z][\w/.@-]{0,40}\([A-Za-z][^()]{0,60}\)$")
@@ -121,7 +121,7 @@ def first_of_several(key: str, behind: str, others: Sequence[tuple[str, str, boo
     return behind in {",", ";"} and bool(others) and bool(others[0][0]) and re.fullmatch(r"[A-Za-z][\w/@.-]*", key) is not None
 
 
-_SETTING = lazy_re(r"(?i)scal(?:e|ing)|weight|coef|_every|interval|scheduler|function|\bfn\b|_type|label|smooth|threshold")
+_SETTING = lazy_re(r"(?i)scal(?:e|ing)|weight|coef|_every|interval|scheduler|function$|\bfn\b|_type|label|smooth|threshold")
 _SYSTEM = lazy_re(r"(?i)cpu|gpu|rss|vram|mem|util|temp|power|disk|load")
 _RATE = lazy_re(r"(?i)^current (?:lr|learning[ _]rate)$")
 RATE = r"(?:(?:current|new) )?(?:lr|learning[ _]rate)(?: (?:is|now|is now))?"
@@ -134,12 +134,13 @@ _WORD = lazy_re(r"[A-Za-z_]{2,}")
 _PROGRAM = lazy_re(r"[({]\w+=|\)\.|[\w)\]'\"] ?==(?![=>])|\\")  # "====> Test loss: 0.3" compares nothing
 
 
+_OF_RUN = {"learning", "training", "current"}  # "Learning iteration 0/1500" (rsl_rl)
 _NESTED = lazy_re(r"\s+[a-z_]+: \d+\s*")  # "  num_updates: 50" is a setting in YAML
 
 
 def only_place(line: Line) -> bool:
     """Does the line name its place in the run and nothing else (``--> STEP: 24/36 -- GLOBAL_STEP: 1000025``)? A batch is one of how many."""
-    words = {w.lower() for w in re.findall(r"[A-Za-z_]+", line.text[line.body :])}
+    words = {w.lower() for w in re.findall(r"[A-Za-z_]+", line.text[line.body :])} - _OF_RUN
     return (
         bool(words)
         and words <= (_PLACES | {*vocabulary.BATCH_NUMBER} if line.has("total") else _PLACES)

@@ -15,7 +15,7 @@ _EVAL = "|".join(EVAL)
 EVAL_WORD = lazy_re(rf"(?i)(?:^|[\W_])(?:{_EVAL})(?:[\W_]|$)")
 TRAIN_WORD = lazy_re(r"(?i)(?:^|[\W_])train(?:ing)?(?:[\W_]|$)")
 _MODE = lazy_re(
-    rf"(?i)^(?:\[[a-z_][\w.:-]{{0,40}}\] )?[\s*>|=\[(\"'-]*(?P<head>{_EVAL})\b|\((?P<paren>val|test|eval)\)"
+    rf"(?i)^(?:\[[a-z_][\w.:-]{{0,40}}\] )?[\s*>|=\[(\"'└├╰─→↳-]*(?P<head>{_EVAL})\b|\((?P<paren>val|test|eval)\)"
     rf"|\| (?P<pipe>valid|test) \||\b(?P<count>{_EVAL})[ _-](?:step|iter|iteration|batch)\b[ :=\[]{{0,3}}\d"
     r"|^\W*(?P<saved>saving dict for global step) \d"  # TensorFlow's Estimator, of what an evaluation gave
     r"|^ *\*\s+(?P<starred>(?:acc|prec)@1)\s"  # PyTorch's ImageNet example and its many heirs, below an evaluation

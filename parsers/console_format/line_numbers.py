@@ -50,6 +50,7 @@ SKIP = lazy_re(r"(?i)^(?:eta|v_num|remaining(?: time)?|eta_seconds|pid|seed|port
 _TRAINING = {"train", "training", *EVAL}
 _OF_SET = lazy_re(rf"(?i)^(?:train|training|{'|'.join(EVAL)})\s+(?=[A-Za-z])")  # "dev xent"
 _COUNTED = lazy_re(r"(?i)token|smpl|sample|episode|frame")  # things that loggers count in thousands
+_LETTER = lazy_re(r"[^\W\d_]|∇")
 _MOST_NUMBERS = 1000  # a line of more is a printed tensor, not a report
 Token = tuple[re.Match[str], str]  # a number, and the text since the one before
 
@@ -229,9 +230,9 @@ class _Scan:
             or (key.endswith(".py") and not text[m.end() :].strip())  # the place that rich prints at the right
         ):
             return False
-        if len(key) > 80 or len(key.split()) > 7 or not re.search("[A-Za-zθϑ∇]", key):
+        if len(key) > 80 or len(key.split()) > 7 or not _LETTER.search(key):
             return False
-        named = re.fullmatch(r"[A-Za-z][\w/@.-]*", _OF_SET.sub("", key)) and (self.singles or set_apart(gap, key, first=i == 0))
+        named = re.fullmatch(r"[^\W\d_][\w/@.-]*", _OF_SET.sub("", key)) and (self.singles or set_apart(gap, key, first=i == 0))
         known = VOCABULARY.search(key) or STRONG.search(key) or is_rate(key, m)
         return bool(explicit or key.startswith(("|", "‖")) or known or named or between_marks(m, gap))
 

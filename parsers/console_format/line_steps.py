@@ -222,5 +222,5 @@ def _counts_in_front(line: Line) -> bool:
 
 def within_epochs(line: Line) -> bool:
     """May the step that a line names start again with every epoch? Words such as global_step say that it does not."""
-    word = next((f.tag for f in line.fields if f.role == "step"), "").lower().replace(" ", "_")
+    word = next((f.tag for f in line.fields if f.role in ("step", "it")), "").lower().replace(" ", "_")
     return word.rpartition("/")[2] not in THROUGH_THE_RUN and word not in THROUGH_THE_RUN

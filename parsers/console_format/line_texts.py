@@ -26,6 +26,19 @@ _EMPTY = (
     "System.Management.Automation.RemoteException"  # PowerShell makes an error of each line of stderr; one without words shows its type
 )
 _TUPLES = ("('", '("')
+_FRONTS = frozenset("@#eEsSiI")
+# what parts the cells of a line: "ep 3 · loss 0.5 · acc 0.8"; a box has its own at its ends
+_MARK, _BOXED = lazy_re(r"(?<=\s)[·—–▸►▶»•⋅│┃](?=\s)"), lazy_re(r"\s*[│┃┌└├╭╰|]")
+# "@000250  nce 3.91", "#1000" alone: the number of a step
+_FRONT = lazy_re(r"^\s*+[@#](?=\d{1,12}(?:\s*$|[ :|]{1,4}[^\W\d][\w|/@-]{0,30}[ =:]{1,3}[-+.\d]))")
+# "ep00 SILog=0.61": a number that touches its word
+_GLUED = lazy_re(r"^\s*+(?:ep|epoch|step|it|iter)(?=\d{1,12}[ :|]{1,4}[^\W\d][\w|/@-]{0,30}[ =:]{1,3}[-+.\d])")
+_NAMED_BEHIND = lazy_re(  # darknet: " 100: 410.0, 500.2 avg loss, 0.0001 rate, 3.6 seconds, 6400 images"
+    r"\s*(?P<step>\d{1,12}): (?P<first>[-+\d.naif]{1,24}), (?P<rest>(?:[-+\d.naife]{1,24} [a-z]{2,20}(?: [a-z]{2,20})?, ){2,8}.{0,80})$"
+)
+_RATE_SET = lazy_re(  # PyTorch's schedulers, Informer's heirs, CatBoost
+    r"(?i)(?:\b(?:updat|adjust|sett|chang|decay|reduc|dropp)ing (?:the )?)?(?P<what>\blearning rate|\blr)(?: of group \d{1,3})? (?:set |(?:was |is )?(?:changed|reduced|decayed|adjusted) )?to (?=\d)"
+)
 _LONGEST, _VECTOR = 2000, 4  # characters; numbers, of which more are a printed vector
 
 
@@ -39,9 +52,27 @@ def plain(text: str) -> str:
         return text
     if "sum" in text or "hash" in text or "crc" in text or "digest" in text:
         text = _HASH.sub(lambda m: f"{m[1]}{int(m[2], 16)}", text)
+    if not text.isascii() and len(_MARK.findall(text)) > 1 and _BOXED.match(text) is None:
+        text = _MARK.sub("|", text)
+    if text.lstrip()[:1] in _FRONTS:
+        text = _FRONT.sub("step ", text, count=1)
+        text = _GLUED.sub(lambda m: f"{m[0]} ", text, count=1)
+    if " rate, " in text or " loss, " in text:
+        text = _named_behind(text)
+    if " to " in text:
+        text = _RATE_SET.sub(lambda m: f"{m['what']}: ", text, count=1)
     if ": " in text:
         text = _named_each(text)
     return _untupled(text) if text.startswith(_TUPLES) else text
+
+
+def _named_behind(text: str) -> str:
+    """`` 100: 410.0, 500.2 avg loss, 0.0001 rate, 3.6 seconds`` -> ``step 100: loss: 410.0, avg loss: 500.2, rate: 0.0001, seconds: 3.6``."""
+    if (m := _NAMED_BEHIND.match(text)) is None:
+        return text
+    names = {"rate": "learning rate"}
+    told = [(names.get(name, name), value) for value, _, name in (item.partition(" ") for item in m["rest"].split(", ")) if name]
+    return f"step {m['step']}: loss: {m['first']}, " + ", ".join(f"{name}: {value}" for name, value in told)
 
 
 def _named_each(text: str) -> str:

@@ -13,7 +13,7 @@ from parsers.console_format.in_hand import InHand
 from parsers.console_format.line_prefix import Line, Where, whole
 from parsers.console_format.line_shapes import Shape, has_loss, lacks_loss, of_megatron
 from parsers.console_format.line_steps import Steps, within_epochs
-from parsers.console_format.phases import EPOCH_ABOVE, EPOCH_RATE, HEAD, Headings, of_pass, of_phase
+from parsers.console_format.phases import EPOCH_ABOVE, EPOCH_RATE, HEAD, Headings, is_value, of_pass, of_phase
 from parsers.console_format.plan_lines import Plans
 from parsers.console_format.redraws import counts_batches
 from parsers.lazy_regex import lazy_re
@@ -36,6 +36,7 @@ class Measured(InHand):
         self.now, self.plans = Steps(), Plans(rows)
         self.started = self.before = self.megatron_loss = False  # before: a launch above this one measured something
         self.block, self.headings, self.dicts = Block(), Headings(), Dicts()
+        self.below: tuple[int | None, set[str]] = (None, set())  # a step, and what lines that name none measured below it
 
     def near(self, n: int) -> bool:
         """Does line n stand right behind one with a step?"""
@@ -197,7 +198,8 @@ class Measured(InHand):
         summary = _SUMMARY.search(line.text, line.body, begins) is not None
         near, phase, above, told = self.near(n), self.headings.phase(n), self.headings.count(n), self.headings.tell(n, line)
         told = told or (near and numbered(line, self.now.epoch))
-        if not told and not stands_alone(line, near, where.time is not None, self.started or self.now.covers()):
+        more = near and self.below[0] == self.now.step and bool(self.below[1]) and is_value(line)  # of the block that goes on
+        if not told and not more and not stands_alone(line, near, where.time is not None, self.started or self.now.covers()):
             return False
         if above:
             self.now.counts(*above, n)
@@ -208,12 +210,19 @@ class Measured(InHand):
         self.now.loose = self.now.loose or (step is None and self.now.step is None and bool(strong))
         if line.context and (summary or told or step is None):
             metrics = [(f"{line.context} {metrics[0][0]}", metrics[0][1]), *metrics[1:]]
-        if near and not strong and not line.mode and not told:
+        if near and not line.mode and not told and (not summary and self._goes_on(strong) if strong or more else True):
             self.now.line = n
-            self.shapes.learn(line, {})
+            if not strong:
+                self.shapes.learn(line, {})
         self.put(where, step, of_phase(line.mode or phase, metrics), of_pass(line, step))
         self.now.ways |= {self.now.way} if step is not None else set()
         return True
+
+    def _goes_on(self, tags: list[str]) -> bool:
+        """Is a line one more of a block below its step, where each names something new?"""
+        named = self.below[1] if self.below[0] == self.now.step else set()
+        self.below = (self.now.step, named | {*tags})
+        return named.isdisjoint(tags)
 
     def _dict(self, waiting: Waiting) -> bool:
         tags = {t for t, _ in waiting.metrics}

@@ -10,7 +10,6 @@ from parsers.console_format.event_lines import MAX_TEXT, WAITS, Event, event_of,
 from parsers.console_format.line_numbers import read_line
 from parsers.console_format.line_prefix import CLOCKS, Line, Where, prefix, seconds
 from parsers.console_format.measured import Measured
-from parsers.console_format.other_languages import in_english
 from parsers.console_format.other_lines import Words
 from parsers.console_format.phases import EPOCH_ABOVE
 from parsers.console_format.printed_summary import Summary
@@ -18,6 +17,7 @@ from parsers.console_format.retold_lines import RetoldLines
 from parsers.console_format.rounded_steps import in_full
 from parsers.console_format.split_columns import SplitColumns
 from parsers.lazy_regex import lazy_re
+from parsers.other_languages import in_english
 from parsers.runs.process_lines import LAUNCH
 from parsers.tables import Gap, Rows
 

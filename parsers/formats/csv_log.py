@@ -213,10 +213,11 @@ class _Lines:
             for key, value in values.items():
                 self.out.rows.config(key, value, at=at)
         elif not self.out.names and i + 1 < len(lines) and not lines[i + 1].startswith("#"):
-            self.out.dialect([body, *lines[i + 1 : i + _SAMPLE_ROWS]])  # numpy.savetxt writes its header as a comment
+            self.out.dialect([body, *lines[i + 1 : i + _SAMPLE_ROWS]])  # numpy.savetxt's header; a sentence has commas, too
             cells, row = delimited.split(body, self.out.delimiter), delimited.split(lines[i + 1], self.out.delimiter)
-            if cells and row and len(cells) == len(row) > 1 and not delimited.is_header(row, True):
-                self.header(at, cells, lines, i)
+            named = cells and row and len(cells) == len(row) > 1 and not delimited.is_header(row, True)
+            if not (named and self.header(at, cells or [], lines, i)):
+                self.out.delimiter = ""
 
     def header(self, at: int, cells: list[str], lines: list[str], i: int) -> bool:
         """Takes a row of names as the header. A first row that is none means that the columns have no names."""

@@ -29,6 +29,9 @@ _ROW_NAMES = lazy_re(
 _WIDEST = 512  # without a step, a wider table is a data set, not a log
 
 
+_EVEN = 3  # bound: rises of a column that counts, whatever its name
+
+
 @dataclass(frozen=True)
 class Roles:
     """The columns by what they are, as positions in the row. ``refusal`` says why a table is no log, if it is none."""
@@ -68,6 +71,8 @@ class _Look:
         self.whole = bool(steps) and len(steps) * 4 >= 3 * self.filled
         self.grows = self.whole and sum(a > b for a, b in pairwise(numbers)) * 4 <= len(steps)
         self.counts = self.whole and all(b - a == 1 for a, b in pairwise(numbers))
+        moves = [b - a for a, b in pairwise(numbers)]
+        self.even = self.whole and len(moves) >= _EVEN and min(moves) > 0 and 4 * moves.count(moves[0]) >= 3 * len(moves)
         self.constant = len(set(cells)) == 1 < len(cells)
         self.distinct = 3 < self.texts == len(cells) == len(set(cells))
         self.lists = any(len(split_ids(s)) > 1 for s in strings[:20])
@@ -140,6 +145,8 @@ def _step(table: _Columns) -> tuple[int | None, str, int | None]:
     if epoch is not None and table.looks[epoch].whole:
         return epoch, "epochs", epoch
     step = table.first(vocabulary.LAST_RESORT, lambda look: look.grows)
+    if step is None and table.looks and table.looks[0].even and table.looks[0].filled == table.rows and vocabulary.may_count(table.keys[0]):
+        step = 0  # whatever it is called: a table begins with what counts its rows
     return step, "row numbers" if step is None else "column", epoch
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from parsers.records.parts import MISSING, Floats, Ints, Part
-from parsers.records.vocabulary import EPOCH_STEPS, LAST_RESORT, THROUGH_THE_RUN, plain
+from parsers.records.vocabulary import EPOCH_STEPS, LAST_RESORT, THROUGH_THE_RUN, may_count, plain
 
 _FIT = 2.0**63
 OF_EPISODES = ("episode", "episodes")
@@ -158,8 +158,12 @@ def _lengths(parts: list[Part]) -> bool:
 def _counter(parts: list[Part], known: Sequence[str] = LAST_RESORT) -> str | None:
     """The key that all rows have and that counts up through the file: whole numbers that seldom fall, and mostly rise by one amount."""
     named = [{_bare(p, tag) for tag, where, _ in p.columns if where is None} for p in parts]
-    names = {t for t in set.intersection(*named) if plain(t) in known} if parts else set()
-    for tag in sorted(names, key=lambda t: LAST_RESORT.index(plain(t))):
+    common = set.intersection(*named) if parts else set()
+    names = sorted((t for t in common if plain(t) in known), key=lambda t: LAST_RESORT.index(plain(t)))
+    if parts and known is LAST_RESORT:  # whatever it is called: rows begin with what counts them
+        first = next((_bare(parts[0], t) for t, where, _ in parts[0].columns if where is None), "")
+        names += [first] if first in common - {*names} and may_count(first) else []
+    for tag in names:
         order = np.argsort(np.concatenate([p.at for p in parts]), kind="stable")
         x = np.concatenate([_of(p, tag) for p in parts])[order]
         if len(x) < _COUNTS or not np.isfinite(x).all() or (x != np.floor(x)).any() or np.abs(x).max() >= _FIT:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from parsers.lazy_regex import lazy_re
+from parsers.other_languages import named_in_english
 
 # Optimizer steps come before environment steps, and those before Ray's training_iteration, as Ray's own TensorBoard logger has it
 # (ray/tune/logger/tensorboardx.py: ``result.get(TIMESTEPS_TOTAL) or result[TRAINING_ITERATION]``).
@@ -20,9 +21,9 @@ BATCH_NUMBER = ("batch", "batch_idx", "batch_index", "batch_nb", "batch_num", "m
 STEP = (
     "trainer/global_step", "global_step", "train/global_step", "training/global_step", "global_step/max_steps", "global_steps",
     "step", "_step", "train/step", "steps", "current_steps", "current_step", "train_step", "training_step",
-    "optimizer_step", "opt_step", "update_step", "global_iter", "global_iteration", "iteration", "iterations", "iter", "iters",
+    "optimizer_step", "opt_step", "update_step", "global_iter", "global_iteration", "iteration", "iterations", "learning_iteration", "iter", "iters",
     "iter_num", "train_iter", "num_updates", *_UPDATES,
-    "total_timesteps", "time/total_timesteps", "timesteps_total", "num_timesteps", "total_env_steps", "env_steps", "env_step",
+    "total_timesteps", "time/total_timesteps", "timesteps_total", "num_timesteps", "total_env_steps", "env_steps", "env_step", "t_env",
     "num_env_steps_sampled", "timesteps", "training_iteration", "n_iter", "it", "itr", "timestep", "last_step", *BATCH_NUMBER,
 )  # fmt: skip
 
@@ -36,14 +37,14 @@ SURE_STEP = tuple(name for name in STEP if name not in WEAK_STEP)
 # Counted through the whole run: these never start again with an epoch, and of two names on one console line they win.
 THROUGH_THE_RUN = frozenset(
     {"trainer/global_step", "global_step", "train/global_step", "training/global_step", "global_step/max_steps", "global_steps",
-     "current_steps", "optimizer_step", "opt_step", "num_updates"}
+     "current_steps", "optimizer_step", "opt_step", "num_updates", "learning_iteration"}
 )  # fmt: skip
 
 # In a table without any other axis, where it grows in whole numbers.
 FRAMES = ("frame", "frames", "env_frames", "num_frames", "total_frames")  # of an environment, as Atari's steps are called
-LAST_RESORT = ("episode", "episodes", "game", "rollout", "round", "generation", "tick", *FRAMES, "t", "x", "i", "n", "k", "s", "u", "index", "idx", "", "unnamed:_0")  # fmt: skip
+LAST_RESORT = ("episode", "episodes", "game", "rollout", "round", "generation", "gen", "tick", "st", "gs", *FRAMES, "t", "x", "i", "n", "k", "s", "u", "index", "idx", "", "unnamed:_0")  # fmt: skip
 # In a console line that names no other step, where it rises from line to line.
-COUNTED = frozenset({*BATCH_NUMBER, *_UPDATES, *LAST_RESORT[:7], "sample", "samples"})
+COUNTED = frozenset({*BATCH_NUMBER, *_UPDATES, *LAST_RESORT[:10], "sample", "samples"})
 
 EPOCH = ("epoch", "current_epoch", "train/epoch", "epochs", "epoch_num", "_epoch", "epch", "ep")
 TIME = (
@@ -53,7 +54,7 @@ TIME = (
 RANK = ("rank", "global_rank", "process_rank", "dp_rank", "process_index", "rank_id", "world_rank", "local_rank")
 EVALUATION = (
     "val", "vali", "valid", "validation", "eval", "evaluation", "evaluate", "test", "testing", "dev", "holdout", "heldout", "hold", "oof",
-    "backtest", "oos",
+    "backtest", "oos", "oob", "oot",
 )  # fmt: skip
 # Events of the kind "plan": where a progress bar without a name stands in a log that measures nothing, and in one that does, and its total.
 BAR_AT, BAR_HERE, BAR_OF = "bar_at", "bar_here", "bar_of"
@@ -91,7 +92,15 @@ STEP_ORDER = {name: i for i, name in enumerate(STEP)}
 
 def plain(name: str) -> str:
     """A name as the lists above spell it: ``Global Step`` -> ``global_step``."""
-    return name.strip().lower().replace(" ", "_").replace("-", "_")
+    return named_in_english(name.strip().lower()).replace(" ", "_").replace("-", "_")
+
+
+_MEASURES = lazy_re(r"(?i)rew|return|score|loss|acc|time|sec|^[rlt]$|elapsed|cost|error")
+
+
+def may_count(name: str) -> bool:
+    """May a column count the rows of a table, of which nothing says the step? Not one whose name says what it measures."""
+    return _MEASURES.search(name) is None
 
 
 def last(key: str) -> str:

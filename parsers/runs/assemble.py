@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from parsers import arrow, frameworks, loss_by_course, names, objectives, value_names
+from parsers import arrow, frameworks, loss_by_course, names, objectives, sums, value_names
 from parsers.records.vocabulary import EPISODE_STEPS, EPOCH_STEPS
 from parsers.runs import attempts, bars_beside, duplicates, environments, epoch_files, finer_twins, launches, second_axis, states_beside
 from parsers.tables import SCHEMAS, Gap, Run, Source, empty, run_of
@@ -193,6 +193,7 @@ def _named(
         if found is not None:
             meanings[path, t] = found
     meanings |= objectives.stand_ins(meanings, criteria)
+    meanings |= sums.told(metrics, meanings)
     meanings |= loss_by_course.told(metrics, meanings)
     meanings |= finer_twins.told(metrics, meanings)
     named = [(logged, [meanings[path, tags[i]].name for i in logged.tolist()]) for path, logged in zip(paths, logged_in, strict=True)]

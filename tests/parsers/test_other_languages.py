@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import parsers
-from parsers.console_format.other_languages import NOTE, in_english
+from parsers.other_languages import NOTE, in_english
 
 LINES = {
     "zh": "第 {i}/5 轮，训练损失：{a:.3f}，验证损失：{b:.3f}\n",
