@@ -62,6 +62,7 @@ LEFT = 0.1  # bound: a tenth of what had been learnt is next to nothing
 HALF = 0.5  # unit: half of the first value is left of what was learnt
 KNEW = 0.25  # unit: a quarter of what a set cost before the first step, as in the divergence detector
 PRINTED = 0.01  # share by which a loss and the logarithm of its own perplexity differ where both were printed with three digits
+SPANS = 0.1  # unit: a tenth of the run; what was logged for less was not followed
 BACK = 3  # bound: three values make a median, and the lowest one is not among them
 TENFOLD = 10.0  # unit: of a perplexity, 2.3 nats; a new mixture is not meant to cost so much
 NAT = 1.0  # unit: each token e times less likely than before
@@ -108,7 +109,8 @@ def _sets(run: Run, name: str) -> list[Set]:
     logged += _of_other_data(run, "loss.aux") if name == "loss.eval" else []
     found: list[Set] = []
     for x in (Set(s, rows, NAMES[name] * s.value[rows]) for s in logged if len(rows := surviving(s)) > BACK):
-        if NAMES[name] > 0 and x.series.value[x.series.usable][0] == 0:  # a loss that is computed later on
+        short = np.ptp(x.series.step[x.rows]) < SPANS * max(np.ptp(s.step[s.usable]) for s in logged if s.usable.any())
+        if short or (NAMES[name] > 0 and x.series.value[x.series.usable][0] == 0):  # batches of one test; a loss that is computed later on
             continue
         if not any(_retold(x, y) or _one_name(x, y) for y in found):
             found.append(x)
@@ -205,8 +207,7 @@ def detect(run: Run) -> Iterator[Finding]:
                 or (name == "loss.eval" and train is not None and _is_guessed(run, train, x, end))
             )
             facts = Facts(s.tag, rise, first, len(others), s.interval)
-            severity = "warning" if gone else "info"
-            yield evidence.on_rows(s, (rows[best], rows[-1]), facts, title, severity, *shown, key=f"{first}-{i}")
+            yield evidence.on_rows(s, (rows[best], rows[-1]), facts, title, "warning" if gone else "info", *shown, key=f"{first}-{i}")
             judged = True
     if not judged:
         raise CannotTell("the loss or accuracy of fewer than two datasets was logged")
@@ -219,8 +220,7 @@ def _rises(x: NDArray[np.float64], best: int, rise: float) -> bool:
 
 def _is_gone(sets: list[Set], i: int, end: float) -> bool:
     """Whether a set that was better than others before they were learnt ends where they were then."""
-    unlearnt = [v for j, o in enumerate(sets) if j != i and (v := _before_learning(o.cost)) is not None]
-    best = float(sets[i].cost.min())
+    unlearnt, best = [v for j, o in enumerate(sets) if j != i and (v := _before_learning(o.cost)) is not None], float(sets[i].cost.min())
     return bool(unlearnt) and best < min(unlearnt) and end >= max(unlearnt) - LEFT * (max(unlearnt) - best)
 
 

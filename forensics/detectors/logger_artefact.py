@@ -156,6 +156,9 @@ def _poisoned(run: Run, s: Series) -> Iterator[Finding]:
     step, last = int(s.step[first]), int(s.step[-1])
     others = [x for x in (series(run, "grad.norm"), series(run, "loss.eval")) if x is not None]
     alive = [x for x in others if _stays_finite(x, step, last)]
+    gradient = series(run, "grad.norm")
+    if gradient is not None and not gradient.value[gradient.step > step].any():
+        return  # without a gradient nothing was trained
     if not alive or len(s) - first < 3:
         return
     tag = alive[0].tag

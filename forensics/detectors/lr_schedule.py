@@ -32,6 +32,7 @@ from forensics.run import settings
 from forensics.run.configured_rate import cycles_up_to
 from forensics.run.inputs import needed
 from forensics.run.plan import planned_steps
+from forensics.run.rate_shape import asked_twice
 from forensics.run.robust import median, walked_digit
 from forensics.run.series import Series, series
 from forensics.run.silent_restarts import with_silent_restarts
@@ -64,7 +65,8 @@ class Facts(BaseFacts):
 
 def detect(run: Run) -> Iterator[Finding]:
     s = with_silent_restarts(run, needed(run, "lr"))
-    ups = [i for i in _jumps(s) if not _inside_warmup(s, i) and not _stairs(s, i) and not _ramp(s, i) and not _climbs_by_epoch(run, s, i)]
+    planned_rises = (_inside_warmup, _stairs, _ramp, asked_twice)
+    ups = [i for i in _jumps(s) if not any(is_one(s, i) for is_one in planned_rises) and not _climbs_by_epoch(run, s, i)]
     inside = [i for i in ups if s.attempt[i] == s.attempt[i - 1]]
     planned = _restarts(s, inside)
     if (top := cycles_up_to(run)) is not None:  # from low to a peak that was set or reached; higher up a cycle does not go by itself
@@ -241,10 +243,8 @@ def _finding(run: Run, s: Series, i: int) -> Finding:
     old, new = float(s.value[same[-1]] if resumed and len(same) else s.value[i - 1]), float(s.value[i])
     back = np.flatnonzero(s.value[i:][s.attempt[i:] == s.attempt[i]] < old * JUMP)
     length = int(s.step[i + int(back[0])] - step) if len(back) and new > old else None
-    how = "at the restart" if resumed else "without a restart"
-    title = f"Learning rate goes from {old:.3g} to {new:.3g} at step {step}, {how}"
+    title = f"Learning rate goes from {old:.3g} to {new:.3g} at step {step}, {'at the restart' if resumed else 'without a restart'}"
     facts = Facts(step, old, new, new / old if old else None, resumed, length, planned_steps(run), int(s.attempt[i]))
-    marks = [{"step": step, "label": f"{old:.3g} to {new:.3g}", "kind": "event"}]
-    last = step + (length or 0)
+    marks, last = [{"step": step, "label": f"{old:.3g} to {new:.3g}", "kind": "event"}], step + (length or 0)
     shown = evidence.window(s, step, last, *marks, title=f"{s.tag} around step {step}", where=s.place(run, i))
     return evidence.found(facts, title, (step, last), "warning", shown, times=(s.clock(i - 1), s.clock(i)))

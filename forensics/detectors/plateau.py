@@ -10,7 +10,7 @@ How it decides
     the first tenth of at least 20 values and stands above half of its first level. Where config names a vocabulary or classes, it says how near the
     loss is to ln(their number). It fires, too, when an accuracy does not rise while the loss does not fall, or is the same at each evaluation; and
     when a loss that began as high as guessing fell at once to some level and evaluation and training have stood there since, at more than half of
-    the first loss. It is for information where a trained model goes on, where the log breaks off in the warmup, or where more pairs of answers are
+    the first loss; or when the evaluations stand from the second one on, at more than half of the first loss, and no score of theirs rises; and when a contrastive loss stands within 1 % of ln(batch size). It is for information where a trained model goes on, where the log breaks off in the warmup, or where more pairs of answers are
     in the right order at the end, or a score of held-out data is clear of what knowing nothing gives. A loss stands still since the first tenth of
     the run from which on no tenth lies apart from another by 1 %, nor by more than the noise of their medians, at least for the second half, and
     had learnt nothing as long as the same holds from the first tenth on, for a fifth of the run at least; where that noise leaves room for 15 %
@@ -44,7 +44,16 @@ from forensics.run.plan import planned_steps
 from forensics.run.rate_shape import still_warming
 from forensics.run.robust import error_of_median, median, noise_by_steps
 from forensics.run.series import Floats, Ints, Series
-from forensics.run.still_evaluations import HALF, STANDS, accuracy_stands, ended_where_they_began, loss_stands, still_score
+from forensics.run.still_evaluations import (
+    HALF,
+    STANDS,
+    accuracy_stands,
+    ended_where_they_began,
+    loss_stands,
+    nothing_after_first,
+    stands_at_guessing_in_batch,
+    still_score,
+)  # fmt: skip
 from forensics.run.trained_before import is_trained
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
@@ -172,7 +181,12 @@ def _never_learned(run: Run) -> Iterator[Finding]:
         title = f"Loss does not fall: {first:.4g} at the beginning, {last:.4g} at the end{note}"
     elif HALF * first <= (1 - STILL) * early <= last <= early * (1 + RISES) and len(x) >= LONG:
         title = f"Loss does not fall after the first tenth of the run: {early:.4g} there, {last:.4g} at the end{note}"
-    elif told := accuracy_stands(run, s, rows, falls=fall >= LEAST_FALL) or loss_stands(run, s, rows, first, last, chance):
+    elif told := (
+        accuracy_stands(run, s, rows, falls=fall >= LEAST_FALL)
+        or loss_stands(run, s, rows, first, last, chance)
+        or stands_at_guessing_in_batch(run, s, rows)
+        or nothing_after_first(run, s, rows, first, last)
+    ):
         title = told + note
     elif still:
         raise CannotTell(f"{len(x)} values of {s.tag} scatter so widely that a fall of {ROOM:.0%} may hide in them")

@@ -6,7 +6,7 @@ What it sees
 How it decides
     The time between logged rows, inside one attempt, against what as many steps usually take: a silence of at least two
     minutes and fifty times that is a stall; at the end half a minute is one where only a heartbeat goes on. A pause in which an evaluation or a save is known to lie is none, unless it is five
-    times as long as the others of its kind; four and more of one length at regular distances are the loop's own, for information; a pause of more than a month is a wrong clock or another run. Time-outs of collectives, of the data loader and of watchdogs in the log are one, too, and so is
+    times as long as the others of its kind; one within which a launch begins lies between two processes, for information; four and more of one length at regular distances are the loop's own, for information; a pause of more than a month is a wrong clock or another run. Time-outs of collectives, of the data loader and of watchdogs in the log are one, too, and so is
     silence at the very end where the log says that the job was killed only later, if it did not finish. Its kind: collectives that differ by
     rank (torch's fingerprints; the operation and sequence number in which each rank timed out), a rank that died before
     the others gave up, a rank that is missing or behind, ranks with different last steps (uneven data), the loader's
@@ -33,13 +33,14 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors.ending import quoted
 from forensics.errors import CannotTell
-from forensics.run import hang_kinds, hang_ranks, how_it_ended, pace, reach, silence
+from forensics.run import endings, hang_kinds, hang_ranks, how_it_ended, pace, reach, silence
 from forensics.run.kinds import Kind
 from forensics.run.pace import Pauses
 from forensics.run.robust import median
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.run.silence import SILENCE_SECONDS, SILENCE_TIMES
 from parsers.lazy_regex import lazy_re
+from parsers.runs.process_lines import LAUNCH
 from parsers.tables import Run
 
 _FRONT = lazy_re(r"^\s*\[[EWIF] ?[^\]]*\] ?")  # the logger's own clock, file and line
@@ -107,10 +108,18 @@ def _silences(run: Run, s: Series, paused: Pauses) -> Iterator[Finding]:
     severity = "info" if regular else "warning"
     for i in found[:10]:
         row, after = paused.row[i], paused.row[i + 1]
-        title = f"Silence of {wait[i] / 60:.0f} minutes after step {s.step[row]}; usual is {usual[i]:.2g} seconds"
+        between = _another_launch(run, s, row, after)
+        title = f"Silence of {wait[i] / 60:.0f} minutes after step {s.step[row]}{between or f'; usual is {usual[i]:.2g} seconds'}"
         shown = evidence.text("clock", [f"step {s.step[row]} and step {s.step[after]} lie {wait[i]:.0f} s apart"], s.place(run, row))
         facts = Facts(int(s.step[row]), False, float(wait[i]), float(usual[i]))
-        yield evidence.on_rows(s, (row, after), facts, title, severity, shown)
+        yield evidence.on_rows(s, (row, after), facts, title, "info" if between else severity, shown)
+
+
+def _another_launch(run: Run, s: Series, row: np.intp, after: np.intp) -> str:
+    """The line by which a launch begins between both, so that nobody trained meanwhile; nothing otherwise."""
+    source = s.source[int(s.source_code[row])]
+    told = [e for e in endings.events(run, *LAUNCH) if e["source"] == source and int(s.at[row]) < int(e["at"] or 0) < int(s.at[after])]
+    return f", until another launch goes on: {quoted(str(told[-1]['text']))}" if told and s.source_code[row] == s.source_code[after] else ""
 
 
 def _of_the_loop(step: Ints, wait: Floats, every: int) -> bool:

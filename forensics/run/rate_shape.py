@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from forensics.run import proper_end
-from forensics.run.series import series
+from forensics.run.series import Series, series
 from parsers.tables import Run
 
+ROUNDED = 0.01  # unit: a hundredth, of rates that were printed with two digits or more
 FEW, HALF = 8, 0.5  # bound: as many values as the plateau detector wants; unit: half of the last rate
 
 
@@ -45,3 +46,10 @@ def shape(run: Run) -> Shape | None:
     top = int(np.flatnonzero(x >= 0.99 * peak)[0])
     rising = top > 0 and x[0] < 0.9 * peak
     return Shape(peak, int(step[top]), int(step[top] - step[0]) if rising else 0, float(x[-1]) / peak, bool(x.min() > 0.99 * peak))
+
+
+def asked_twice(s: Series, i: int) -> bool:
+    """One value as far below the rate behind it as that is below the rate before it, at a milestone: what ``get_lr()`` of PyTorch's schedulers gives at the
+    step at which the rate changes, the factor once more (torch/optim/lr_scheduler.py warns of it and has ``get_last_lr()`` for it)."""
+    before, now, behind = s.value[i - 2 : i + 1] if i >= 2 else (0.0, 0.0, 0.0)
+    return bool(0 < now < behind < before and abs(now * before / behind**2 - 1) <= ROUNDED)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from forensics.run import settings
 from forensics.run.evaluations import evaluations, shares
 from forensics.run.inputs import surviving
 from forensics.run.once import once
@@ -15,12 +16,16 @@ from forensics.run.scores import LEAST, scores
 from forensics.run.series import Floats, Ints, Series, parts, series
 from forensics.run.trained_before import from_scratch
 from forensics.spikes.visible import MARGIN
+from parsers.lazy_regex import lazy_re
+from parsers.name_rules import words
 from parsers.tables import Run
 
 NOTHING = 0.01  # unit: one in a hundred
 EVALUATIONS, STANDS = 4, 0.01  # statistical: four in a row without a rise, once in 24 by chance; unit: 1 % is the third digit of a loss
 POINTS, HALF = 0.02, 0.5  # statistical: two standard errors of 600 samples' accuracy; bound: who is right more often does not guess
 RISES = 0.05  # unit: of the first level, as the plateau detector has it
+SURE = 10  # statistical: values whose median is off by less than a third of their scatter
+_IN_BATCH = lazy_re(r"\b(contrastive|info ?nce|nce|nt ?xent|itc|clip)\b")
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,29 @@ def loss_stands(run: Run, s: Series, rows: Ints, first: float, last: float, chan
     if abs(y[0] - y[-1]) > STANDS * abs(y[0]) or np.ptp(y) > 2 * STANDS * abs(y[0]) or not _settled(s, rows, int(step[0])):
         return None
     return f"Loss falls to a level at once and stands there: {y[0]:.4g} at the evaluation of step {step[0]}, {y[-1]:.4g} at the last"
+
+
+def nothing_after_first(run: Run, s: Series, rows: Ints, first: float, last: float) -> str | None:
+    """What evaluations say that stand from the second one on, while no score of them rises: what the first steps learnt is all."""
+    step, y = evaluations(run)
+    if len(y) <= EVALUATIONS or last < HALF * first or y[-1] < (1 - STANDS) * y[1] or np.ptp(y[1:]) > 2 * STANDS * abs(y[1]):
+        return None
+    score = still_score(run)
+    if score is None or not _settled(s, rows, int(step[1])):
+        return None
+    return f"Nothing is learnt after the first evaluations: the loss of held-out data is {y[1]:.4g} at the second and {y[-1]:.4g} at the last, and {score.says}"
+
+
+def stands_at_guessing_in_batch(run: Run, s: Series, rows: Ints) -> str | None:
+    """A contrastive loss that stands at ln n, where n is the size of a batch: what guessing the partner among n costs (arXiv 1807.03748)."""
+    n = settings.number(run, "batch_size")
+    if n is None or n <= 1 or not _IN_BATCH.search(words(s.tag)):
+        return None
+    x, chance = s.value[rows], math.log(n)
+    later = x[len(x) // 3 :]
+    if len(later) < SURE or abs(median(later) - chance) > STANDS * chance or abs(median(later[-SURE:]) - chance) > 2 * STANDS * chance:
+        return None
+    return f"The loss stands at {median(later):.4g}: guessing the partner among the {n:.0f} of a batch costs ln({n:.0f}) = {chance:.3g}"
 
 
 def _settled(s: Series, rows: Ints, step: int) -> bool:

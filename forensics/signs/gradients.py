@@ -12,7 +12,7 @@ from forensics.run import settings
 from forensics.run.robust import last_digit, median
 from forensics.run.series import Floats, parts, series
 from forensics.run.trouble import trouble
-from forensics.run.usable_values import begins_late, first_level, lacking, last_level, levels, usable
+from forensics.run.usable_values import begins_late, first_level, lacking, last_level, levels, nan_from, usable
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 
 EFFECTS = {"gradient_carries_over": "grad.norm", "gradient_zero_throughout": "grad.norm"}  # symptoms of their own, without a detector
@@ -105,9 +105,8 @@ def gradient_exactly_zero(s: Symptoms) -> Sign:
         return cannot_tell(f"no finite gradient norm was logged from step {begin} on.")
     n = int((after == 0).sum())
     if n > len(after) / 2:
-        return seen(
-            f"The gradient norm is exactly zero in {n} of {len(after)} values from step {begin} on.", zeros, first=begin, last=int(step[-1])
-        )
+        text = f"The gradient norm is exactly zero in {n} of {len(after)} values from step {begin} on."
+        return seen(text, zeros, first=begin, last=int(step[-1]))
     return absent(f"There is a gradient: its norm is {np.median(after):.3g} in the median, and zero in {n} of {len(after)} values.")
 
 
@@ -130,8 +129,7 @@ def gradients_flow(s: Symptoms) -> Sign:
     if why := lacking(s.run, FIRST, "grad.norm"):
         return cannot_tell(why)
     step, x = usable(s.run, "grad.norm")
-    usual = median(x)
-    if usual > TINY:
+    if (usual := median(x)) > TINY:
         return seen(f"Gradients flow: their norm is {usual:.2g} in the median.", first=int(step[0]), last=int(step[-1]))
     return absent(f"There is hardly any gradient: its norm is {usual:.2g} in the median.")
 
@@ -208,9 +206,11 @@ def gradient_carries_over(s: Symptoms) -> Sign:
     """The gradient norm goes on from value to value as it went, while the loss turns back from batch to batch: it holds the sum of many batches, not one."""
     if why := lacking(s.run, CHANGES, "grad.norm") or lacking(s.run, CHANGES, "loss.train"):
         return cannot_tell(why)
-    (step, norm), (_, loss) = usable(s.run, "grad.norm"), usable(s.run, "loss.train")
-    if float((norm >= (1 - AT_CLIP) * norm.max()).mean()) > 1 - NEARLY_ALL:
-        return cannot_tell("the gradient norm was logged after clipping, which hides how it scatters.")
+    (step, norm), (at, loss) = usable(s.run, "grad.norm"), usable(s.run, "loss.train")
+    if (sick := nan_from(s.run)) is not None:  # what follows is no gradient of this model
+        step, norm, loss = step[step < sick], norm[step < sick], loss[at < sick]
+    if min(len(norm), len(loss)) < CHANGES or float((norm >= (1 - AT_CLIP) * norm.max()).mean()) > 1 - NEARLY_ALL:
+        return cannot_tell("too few gradients were logged before clipping and while the loss was a number, so how they scatter is hidden.")
     if median(norm) < COARSE * (digit := last_digit(norm)):
         return cannot_tell(f"the gradient norm was printed in steps of {digit:g}, which hide how it scatters.")
     goes_on, loss_goes_on = _goes_on(np.log(np.maximum(norm, 1e-12))), _goes_on(np.log1p(np.abs(loss)))

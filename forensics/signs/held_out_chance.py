@@ -59,6 +59,8 @@ def eval_never_better(s: Symptoms) -> Sign:
         return cannot_tell(few if len(x) else NO_LOSS)
     if train is None or pair is None:
         return cannot_tell(NO_TRAIN)
+    if np.ptp(x) == 0 and float(x[0]).is_integer():
+        return cannot_tell(f"{curve.tag} is {curve.logged(x[0]):.4g} each time: it counts something.")
     if pair[0] <= 0 or curve.logged(x[0]) <= 0:
         return cannot_tell("the losses are not positive, so shares of them say nothing.")
     if curve.rises and _DECIBELS.search(words(curve.tag)):

@@ -10,7 +10,7 @@ from forensics.run import evaluations as held
 from forensics.run import settings
 from forensics.run.evaluations import FIFTHS
 from forensics.run.robust import error_of_median, median, robust_sigma
-from forensics.run.series import Floats, Ints, Series, series
+from forensics.run.series import Floats, Ints, Series, names, series
 from forensics.run.usable_values import first_level, nan_from
 from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -172,6 +172,8 @@ def accuracy_is_one_class(s: Symptoms) -> Sign:
         return cannot_tell(
             "the evaluation accuracy was not logged." if not len(share) else f"only {len(share)} evaluation accuracies were logged."
         )
+    if any(name.startswith("pref.") for name in names(s.run, 1)):
+        return cannot_tell("the accuracy counts pairs of answers in the right order, which are of no class.")
     if held.of_tokens(counted := series(s.run, "acc.eval")) and counted is not None:
         return cannot_tell(
             f"{counted.tag} counts tokens of a vocabulary, and a model that names one of them whatever it reads is another trouble."

@@ -17,7 +17,8 @@ from parsers.tables import Run
 
 EFFECTS = {"one_class_gets_all": "score.eval"}  # a symptom of its own, for which there is no detector
 ALL, NONE = 0.98, 0.02  # unit: all but one in fifty, and one in fifty: what a model does that hardly ever names another class
-_POSITIVES = r"\bpred(icted|ictions?|s)? (pos(itive)?s?|true|ones?|fg|foreground)( (rate|share|frac(tion)?|ratio))?$"
+# of held-out data a share of positives that goes to nothing is that of the answers
+_POSITIVES = r"\bpred(icted|ictions?|s)? (pos(itive)?s?|true|ones?|fg|foreground)( (rate|share|frac(tion)?|ratio))?$|^(val|valid|validation|eval|test|dev) pos(itive)?s? (rate|share|frac(tion)?|ratio)$"
 _NAMED = r"\b((n|num|number|count|distinct|unique)( of)?( distinct| unique)?( classes)? pred(icted|ictions?|s)?|pred(icted|ictions?|s)? (n |num )?(distinct|unique|classes|labels))\b(?!.*\b(rate|share|frac|loss|acc)\b)"
 _FOUND = r"(?<!at )\b(recall|sensitivity|tpr|f 1)( score)?$"  # of the positives
 SAME = 1e-3  # unit: the third digit, in which a log may round; a ranking by chance scatters by more, one that has no order by nothing
@@ -82,8 +83,8 @@ def _none_found(run: Run, held_out: list[Series]) -> Sign | None:
     step, loss = evaluations(run)
     if len(loss) < ALIKE or loss[-1] > HALF * loss[0]:
         return None
-    for p in (p for p in held_out if not p.value[p.usable].any()):
-        text = f"{p.tag} is 0 in all {int(p.usable.sum())} values, while the evaluation loss goes from {loss[0]:.3g} to {loss[-1]:.3g}"
+    for p in (p for p in held_out if not p.value[p.usable][1:].any()):  # at the first an untrained model answers at random
+        text = f"{p.tag} is 0 in {'all' if not p.value[p.usable][0] else 'all but the first of'} {int(p.usable.sum())} values, while the evaluation loss goes from {loss[0]:.3g} to {loss[-1]:.3g}"
         return seen(f"{text}.", where=p.place(run, 0), first=int(p.step[0]), last=int(step[-1]))
     return None
 

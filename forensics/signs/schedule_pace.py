@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from forensics.detectors import lr_schedule
 from forensics.run import plan, settings
 from forensics.run.configured_rate import SHAPED, expected_rate
 from forensics.run.how_it_ended import ending
@@ -48,6 +49,8 @@ def schedule_runs_slow(s: Symptoms) -> Sign:
         return does_not_arise("the log counts epochs, in which settings of steps are not told.")
     if with_silent_restarts(s.run, lr).attempt.max() > lr.attempt.max():
         return does_not_arise("the schedule begins anew within the run.")
+    if jumps := [f.facts for f in s.of(lr_schedule.Facts) if f.facts.after > f.facts.before]:
+        return does_not_arise(f"the rate leaves its schedule by a jump, from {jumps[0].before:.3g} to {jumps[0].after:.3g}.")
     order = np.argsort(lr.step[lr.usable], kind="stable")
     step, x = lr.step[lr.usable][order], lr.value[lr.usable][order]
     where = lr.place(s.run, len(lr) - 1)

@@ -8,7 +8,7 @@ from forensics.detectors import restart
 from forensics.detectors.plateau import ROOM
 from forensics.run import settings, weight_norms
 from forensics.run.robust import median
-from forensics.run.series import Floats, Ints, parts
+from forensics.run.series import Floats, Ints, Series, parts
 from forensics.run.usable_values import first_level, lacking, last_level, usable
 from forensics.run.usual_rate import is_set
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -31,6 +31,7 @@ FOR_A_QUARTER = 5  # bound: values of the loss in a quarter of the run; a median
 LEAPS, OF_NORM, BEFORE = 10.0, 0.05, 5
 # unit: a quarter of the run, and nine moves of ten before it; bound: ten values, of which five in a row that agree in six digits do not by chance
 STOPPED, MOVING, STILL = 0.25, 0.9, 10
+HALF_OVERFLOWS = 200, 260  # unit: the root of fp16's largest number is 255.9
 NO_NORMS = "the norm of all weights was not logged, or it is not finite."
 AT_REST = 1e-4  # unit: of the peak rate; behind a decay to nothing no weight moves
 _MEANT = lazy_re(r"(?i)(^|[./_])(prun\w*|spars\w*|l0|lasso)([./_]|$)")
@@ -87,6 +88,8 @@ def weights_leap(s: Symptoms) -> Sign:
     logged = [n for n in (*named, *worded) if n.usable.sum() > BEFORE + 1]
     if not logged:
         return cannot_tell("the norm of the weights was not logged often enough.")
+    if (beyond := _beyond_numbers(s, logged)) is not None:
+        return beyond
     restarts = [f.first_step for f in s.of(restart.Facts) if f.first_step is not None]
     for n in logged:
         rows = np.flatnonzero(n.usable)
@@ -127,6 +130,24 @@ def weights_stop_moving(s: Symptoms) -> Sign:
             text = f"{n.tag} moves until step {since}, and is {n.value[-1]:.6g} in all {still} values from there on"
             return seen(f"{text}, while the training goes on.", where=n.place(s.run, len(n) - still), first=since, last=int(n.step[-1]))
     return absent(f"Of {len(logged)} norms of weights none stops moving.")
+
+
+def _beyond_numbers(s: Symptoms, logged: list[Series]) -> Sign | None:
+    """A norm that is no number from one value to the next, while the loss stays one and nothing drove it; where it was near 256, its squares may only have
+    passed the largest number of fp16."""
+    step, _ = usable(s.run, "loss.train")
+    for n in logged:
+        bad = np.flatnonzero(~np.isfinite(n.value))
+        k = int(bad[0]) if len(bad) else 0
+        if k <= BEFORE or HALF_OVERFLOWS[0] <= n.value[k - 1] <= HALF_OVERFLOWS[1]:
+            continue
+        before, after = int(n.step[k - 1]), int(n.step[k])
+        if (step > after).any() and not _driven(s, before, after, LEAPS):
+            text = (
+                f"{n.tag} goes from {n.value[k - 1]:.4g} to {n.value[k]} between steps {before} and {after}, while the loss stays a number"
+            )
+            return seen(f"{text} and no gradient drove it.", where=n.place(s.run, k), first=after)
+    return None
 
 
 def _stays(x: Floats, leap: float) -> bool:

@@ -36,7 +36,7 @@ class Measured(InHand):
         self.now, self.plans = Steps(), Plans(rows)
         self.started = self.before = self.megatron_loss = False  # before: a launch above this one measured something
         self.block, self.headings, self.dicts = Block(), Headings(), Dicts()
-        self.below: tuple[int | None, set[str]] = (None, set())  # a step, and what lines that name none measured below it
+        self.below: tuple[int | None, set[str]] = (None, set())  # a step that stands alone, and what was measured below it
 
     def near(self, n: int) -> bool:
         """Does line n stand right behind one with a step?"""
@@ -182,6 +182,7 @@ class Measured(InHand):
             if not (of_batches := self.now.through and within_epochs(line)):  # of an evaluation: the run's own steps have another word
                 self._resolve(Where(n << 20), line, parts, body)
                 self.plans.total(n, line, parts, self.now.way == "composed")
+                self.below = (self.now.step, set())
             self.block.opens(n, self.block.mode if of_batches else "")
             return True
         if line.mode and self.now.step is not None and not line.fields and len(body.split()) <= _MOST_WORDS:
@@ -219,10 +220,9 @@ class Measured(InHand):
         return True
 
     def _goes_on(self, tags: list[str]) -> bool:
-        """Is a line one more of a block below its step, where each names something new?"""
-        named = self.below[1] if self.below[0] == self.now.step else set()
-        self.below = (self.now.step, named | {*tags})
-        return named.isdisjoint(tags)
+        """Is a line one more of a block below a line that says its step alone, where each names something new?"""
+        (step, named), self.below = self.below, (self.below[0], self.below[1] | {*tags})
+        return step == self.now.step and named.isdisjoint(tags)
 
     def _dict(self, waiting: Waiting) -> bool:
         tags = {t for t, _ in waiting.metrics}

@@ -54,11 +54,9 @@ def assign(
 def _described(attempts: list[Attempt], spans: list[Span], metrics: pa.Table, dealt_out: dict[str, frozenset[int]]) -> list[dict[str, Any]]:
     """The steps of an attempt are those of all its rows, in sparse files, too. A launch that goes on from a step may log something at 0
     all the same, as Lightning does with hyperparameters: no step of its training."""
-    clocked = [[s.span for s in attempt if s.span.times] for attempt in attempts]
     least = [int(i > 0 and span.first > 0) for i, span in enumerate(spans)]
-    for i, (before, now) in enumerate(pairwise(clocked), 1):
-        if before and now and (first := min(s.first for s in now)) > max(s.last for s in before):
-            least[i] = first  # below lie rows of a log that counts them for want of steps
+    for i, (before, now) in enumerate(pairwise(attempts), 1):
+        least[i] = max(least[i], _goes_on_at(before, now))
     reached = _reached(metrics, least)
     found = []
     for i, (parts, span) in enumerate(zip(attempts, spans, strict=True)):
@@ -69,6 +67,16 @@ def _described(attempts: list[Attempt], spans: list[Span], metrics: pa.Table, de
         files = {s.source for s in parts} | {source for source, of in dealt_out.items() if i in of}
         found.append({"index": i, "steps": steps, "started": started, "ended": ended, "begun": begun, "span": span, "files": files})
     return found
+
+
+def _goes_on_at(before: Attempt, now: Attempt) -> int:
+    """The step from which on an attempt goes on, where each of its files does so behind the one of the attempt before that logs the same: below it lie
+    rows of another axis, epochs beside steps or rows that are counted for want of steps. 0 where one goes back."""
+    old, new = ([s for s in attempt if s.span.times] for attempt in (before, now))
+    alike = [max((len(b.tags & n.tags) / len(b.tags | n.tags), b.span.last, b.order, b) for b in old)[-1] for n in new] if old else []
+    if not alike or any(n.span.first <= b.span.last for b, n in zip(alike, new, strict=True)):
+        return 0
+    return max(new, key=lambda s: s.rows).span.first
 
 
 def _reached(metrics: pa.Table, least: list[int]) -> dict[int, list[int]]:

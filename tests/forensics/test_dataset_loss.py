@@ -25,6 +25,13 @@ def test_one_dataset_becomes_worse_while_others_improve(tmp_path: Path) -> None:
     assert case(tmp_path / "r")["verdict"] != "inconclusive"
 
 
+def test_the_batches_of_one_test_are_no_curve(tmp_path: Path) -> None:
+    """Lightning counts the batches of ``trainer.test`` from 0."""
+    more = {"val_loss": every(50, lambda i: 3 - i / 500), "test_loss_step": lambda i: 1 + i / 3 if i < 6 else None}
+    with pytest.raises(CannotTell):
+        list(dataset_loss.detect(read(write(tmp_path / "r", 600, **more))))  # type: ignore[arg-type]
+
+
 def test_a_loss_that_is_zero_at_first_is_computed_later_on(tmp_path: Path) -> None:
     more = {
         "eval/wiki/loss": every(50, lambda i: 0.0 if i < 200 else 1.7 + i / 300),

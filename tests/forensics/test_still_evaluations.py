@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,22 @@ def evaluated(folder: Path, n: int = 8, **scores: Any) -> list[tuple[str, str]]:
 )
 def test_scores_of_held_out_data(tmp_path: Path, scores: dict[str, Any], said: str) -> None:
     assert evaluated(tmp_path, **scores) == ([("info", said)] if said else [])
+
+
+def test_what_the_first_steps_learn_is_all(tmp_path: Path) -> None:
+    """Evaluations that stand from the second one on, beside a score that does not rise; and a contrastive loss at what guessing costs."""
+    every, n = N // 8, noise(3, 0.01)
+    for name, loss in {"stands": lambda i: 0.56 + 0.1 * math.exp(-i / 12) + n(i), "falls": learns(0.66, 0.3)}.items():
+
+        def held_out(i: int, loss: Any = loss, stands: bool = name == "stands") -> float | None:
+            return None if i % every else 0.555 + 0.1 * (i == every) if stands else loss(i)
+
+        write(tmp_path / name, N, loss=loss, val_f1=lambda i: None if i % every else 0.0, val_loss=held_out)
+    assert any(s == "warning" and "Nothing is learnt" in title for s, title in told(tmp_path / "stands"))
+    assert [s for s, _ in told(tmp_path / "falls")] == ["info"]
+    for batch in (32, 64):
+        run(tmp_path / str(batch), {"batch_size": batch}, loss__contrastive=lambda i: 3.466 + math.exp(-i / 12) + noise(2, 0.02)(i))
+        assert any("guessing the partner" in title for _, title in told(tmp_path / str(batch))) == (batch == 32)
 
 
 def test_a_score_of_unnamed_data_that_sinks_tells_the_best_checkpoint(tmp_path: Path) -> None:

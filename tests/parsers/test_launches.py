@@ -450,3 +450,14 @@ def test_behind_the_summary_of_a_trainer_another_training_begins(tmp_path: Path)
     (tmp_path / "train.log").write_text(first + summed_up + second + summed_up)
     found = parsers.read_all(tmp_path)
     assert sorted(len([x for x in r.tables["metrics"].to_pylist() if x["tag"] == "loss"]) for r in found) == [4, 8]
+
+
+def test_two_axes_in_one_folder_go_on_each_by_itself(tmp_path: Path) -> None:
+    """A resumed Keras run: batches count through the run, epochs beside them in the same files; neither goes back."""
+    for k, (batches, epochs) in enumerate((((0, 160), (0, 4)), ((160, 480), (4, 12)))):
+        rows = [(n, "batch_loss", 2 / (1 + n / 50), 1.7e9 + 100 * k + n / 10) for n in range(*batches, 10)]
+        rows += [(n, "epoch_loss", 2 / (1 + n), 1.7e9 + 100 * k + 4 * n) for n in range(*epochs)]
+        lines = [json.dumps({"step": n, tag: value, "time": at}) for n, tag, value, at in sorted(rows, key=lambda r: r[3])]
+        (tmp_path / f"events_{k}.jsonl").write_text("\n".join(lines) + "\n")
+    attempts = parsers.read(tmp_path).attempts
+    assert [a["steps"] for a in attempts] == [[0, 150], [160, 470]]

@@ -69,6 +69,7 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (G.gradient_carries_over, "seen", {"loss.train": -LOSS, "grad.norm": 5 + np.sin(T / 90)}, {}),
     (G.gradient_carries_over, "absent", {"loss.train": LOSS, "grad.norm": np.exp(np.cumsum(NORM - NORM.mean()) / 20)}, {}),  # a random walk
     (G.gradient_carries_over, "absent", {"loss.train": LOSS, "grad.norm": NORM}, {}),
+    (G.gradient_carries_over, "absent", {"loss.train": np.where(T < 200, LOSS, np.nan), "grad.norm": np.where(T < 200, NORM, 0)}, {}),
     (
         G.gradient_carries_over,
         "cannot tell",

@@ -158,6 +158,7 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (L.eval_below_training, "cannot tell", {"loss.eval": FALLS}, {}),
     (L.accuracy_is_one_class, "seen", both(FALLS, FALLS) | {"acc.eval": np.full(60, 0.113)}, {}),
     (L.accuracy_is_one_class, "absent", both(FALLS, FALLS) | {"acc.eval": ACC}, {}),
+    (L.accuracy_is_one_class, "cannot tell", both(FALLS, FALLS) | {"acc.eval": np.full(60, 0.93), "pref.margin": ACC}, {}),  # of pairs
     (
         L.accuracy_is_one_class,
         "absent",

@@ -32,6 +32,10 @@ SETTLES = np.where(np.arange(N) < 5, MIXED, 0.0)
         ({"other/val_n_pred_rate": np.ones_like(ALL)}, "cannot tell"),
         ({"other/val_pred_pos_rate": NONE}, "seen"),
         ({"other/val_pred_pos_rate": MIXED}, "absent"),
+        ({"other/val_pos_rate": NONE}, "seen"),
+        ({"other/pos_rate": NONE}, "cannot tell"),  # of whatever data
+        ({"other/val_macro_f1": np.r_[0.02, NONE[1:]], "loss.eval": np.linspace(0.6, 0.2, N)}, "seen"),
+        ({"other/val_macro_f1": np.r_[0.02, NONE[1:]], "loss.eval": np.linspace(0.6, 0.4, N)}, "cannot tell"),
         ({"other/val_pred_fg_frac": np.full(N, 0.014), "other/val_dice": ALL - 0.1}, "absent"),  # a rare class, all found
         ({"other/val_pred_fg_frac": np.full(N, 0.014)}, "seen"),
         ({"other/Pseudo dice/0": NONE, "other/Pseudo dice/1": SETTLES}, "seen"),

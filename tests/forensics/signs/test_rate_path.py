@@ -42,6 +42,9 @@ def of(name: str, lr: Any, more: Sequence[Finding] = (), *, attempts: list[int] 
         ("rate_jumped", JUMP, SEEN), ("rate_jumped", COSINE, ABSENT), ("rate_jumped", None, CANNOT_TELL),
         ("rate_jumped", np.select([np.arange(N) < 80, np.arange(N) < 160], [8e-4, 1.5e-3], 2e-3), ABSENT),  # stairs up to the peak, which cuts the last
         ("rate_jumped", np.select([np.arange(N) < 80, np.arange(N) < 160], [8e-4, 1.5e-3], 3e-3), SEEN),
+        # what get_lr() gives at a milestone, the factor once more
+        ("rate_jumped", np.select([np.arange(N) < 80, np.arange(N) == 80], [0.1, 0.001], 0.01), ABSENT),
+        ("rate_jumped", np.select([np.arange(N) < 80, np.arange(N) < 90], [0.1, 0.001], 0.01), SEEN),
         ("rate_jumped", np.tile([3.07, 2.12, 1.17, 0.22, 1.13, 2.08, 3.03, 3.98], N // 8), ABSENT),  # cycles that begin below the top
     ],
 )  # fmt: skip

@@ -48,6 +48,7 @@ DONE = [{"kind": "finished", "level": "info", "text": "done", "step": 630}]
         (np.full(N, PEAK), CONFIG | {"schedule": "constant_with_warmup"}, [], "absent"),
         (np.full(N, PEAK), CONFIG | {"schedule": "const"}, [], "absent"),
         (np.full(N, PEAK), CONFIG | {"schedule": "mine"}, [], "absent"),  # whatever that is
+        (np.where(STEP < 400, COSINE, PEAK), CONFIG | {"lr_scheduler_type": "cosine"}, [], "absent"),  # a jump, which is told as such
         (LINE[:5], {}, DONE, "cannot tell"),
         (None, CONFIG, DONE, "cannot tell"),
     ],

@@ -86,6 +86,21 @@ CALM = 1 + 0.1 * np.random.default_rng(6).standard_normal(N)
         ({"other/norm/encoder": LEAPS, "loss.train": STANDS}, None, "seen"),
         ({"other/norm/encoder": LEAPS + 40 * CALM, "loss.train": STANDS}, None, "absent"),  # of a batch's vectors: it scatters
         ({"other/norm/encoder": np.where(T == 40, LEAPS, GROWS), "loss.train": STANDS}, None, "absent"),  # and comes back
+        (
+            {"param.norm_layer": np.where(T < 40, 55.0 + 0.01 * T, np.inf), "loss.train": STANDS, "grad.norm": CALM},
+            None,
+            "seen",
+        ),  # beyond all numbers
+        (
+            {"param.norm_layer": np.where(T < 40, 55.0 + 0.01 * T, np.inf), "loss.train": STANDS[:40]},
+            None,
+            "absent",
+        ),  # the loss is none, either
+        (
+            {"param.norm_layer": np.where(T < 40, 255.0, np.inf), "loss.train": STANDS},
+            None,
+            "absent",
+        ),  # its squares pass fp16's largest number
         ({"param.norm": LEAPS[38:43], "loss.train": STANDS[38:43]}, None, "cannot tell"),
         ({"loss.train": STANDS}, None, "cannot tell"),
     ],
