@@ -46,13 +46,23 @@ def told(metrics: pa.Table, meanings: Mapping[tuple[str, str], Meaning]) -> Mean
             held[path, t] = value[rows[begin:end]]
             falls += [(path, t)] if is_of_loss(held[path, t]) else []
     trained = [at for at in falls if split(words(at[1]), at[0].rpartition("/")[0]) == "train"] or _of_both_sets(held, unknown)
-    if len({_core(t) for _, t in trained}) != 1:
+    trained = _of_one(trained, unknown)
+    if not trained:
         return {}
     core, sets = _core(trained[0][1]), data()["objective"]["nameless"]
     held_out = [at for at in unknown if at not in trained and EVAL.search(words(at[1])) and (_core(at[1]) == core or words(at[1]) in sets)]
     judged = dict.fromkeys(trained, "train") | dict.fromkeys(held_out, "eval")
     said = f"No loss was logged: {trained[0][1]} is judged as the loss, {TOLD}."
     return {at: replace(meanings[at], name=f"loss.{side}", trap=said) for at, side in judged.items()}
+
+
+def _of_one(falls: list[tuple[str, str]], unknown: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Those of one name: of several the one that is measured of held-out data as well, and else the one that stands first, as a loss does before its
+    terms."""
+    held_out = {_core(t) for _, t in unknown if EVAL.search(words(t))}
+    both = {_core(t) for _, t in falls} & held_out
+    order = [_core(t) for at, t in unknown if (at, t) in falls and (not both or _core(t) in both)]
+    return [(at, t) for at, t in falls if order and _core(t) == order[0]]
 
 
 def _of_both_sets(values: Mapping[tuple[str, str], NDArray[np.float64]], unknown: list[tuple[str, str]]) -> list[tuple[str, str]]:

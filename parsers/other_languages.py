@@ -51,7 +51,7 @@ _EUROPEAN = {
     "loss": "verlust verlustwert verluste perte pertes perdida perdidas perda perdas perdita perdite strata straty kayip verlies forlust",
     "accuracy": "genauigkeit trefferquote exactitude exactitud acuracia accuratezza dokladnosc dogruluk nauwkeurigheid noggrannhet",
     "wer": "wortfehlerrate", "cer": "zeichenfehlerrate", "error rate": "fehlerrate", "error": "fehler erreur errore blad hata",
-    "train": "entrenamiento treino treinamento addestramento apprentissage entrainement uczenie uczenia treningowa egitim",
+    "train": "entrenamiento entreno treino treinamento addestramento apprentissage entrainement uczenie uczenia treningowa egitim",
     "val": "validierung pruf prufung pruef pruefung validacion validacao validazione walidacja walidacyjna dogrulama validatie",
     "epoch": "epoche epochen epoque epoques epoca epocas epoka epok durchlauf",
     "step": "schritt schritte etape paso pasos passo passos krok adim",

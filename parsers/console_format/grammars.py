@@ -188,7 +188,8 @@ def tells_epoch(line: Line, loose: bool) -> bool:
     Where losses stand above such a time (``loose``: one came before any step), it is no place of what is below."""
     tags = [tag for tag, _ in line.metrics()]
     timed = not loose and line.mode == "" and all(_TOOK.search(t) for t in tags)
-    return timed or line.counted or whole_row(line) or any(STRONG.search(t) for t in tags) or _all_named(line, tags)
+    fractions = any("." in line.text[f.start : f.end] for f in line.fields if f.role == "metric")
+    return timed or line.counted or (whole_row(line) and fractions) or any(STRONG.search(t) for t in tags) or _all_named(line, tags)
 
 
 def _all_named(line: Line, tags: list[str]) -> bool:

@@ -15,18 +15,23 @@ class InHand:
 
     def __init__(self) -> None:
         self.metrics, self.shapes = list[Row](), Shapes()
-        self._redraws = Redraws()
+        self._redraws, self._handed_over = Redraws(), False
         self.redrawn: tuple[object, int] = (None, 0)  # key and number of the rows that the next update may replace
 
     def size(self) -> int:
         """Rows that wait."""
         return len(self.metrics) + self.shapes.size()
 
+    def empty(self) -> bool:
+        """Was nothing measured so far?"""
+        return not self._handed_over and not self.size()
+
     def flush(self) -> pa.RecordBatch | None:
         """What waits, as a table; None where nothing does."""
         self._place(*self._redraws.handed_over())
         rows, self.metrics, self.redrawn = self.metrics, [], (None, 0)
         shapes = self.shapes.with_rows()
+        self._handed_over = self._handed_over or bool(rows or shapes)
         return batch(rows, shapes) if rows or shapes else None
 
     def put(self, where: Where, step: int | None, pairs: list[tuple[str, float]], key: object = None) -> None:

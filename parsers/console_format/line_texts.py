@@ -28,11 +28,11 @@ _EMPTY = (
 _TUPLES = ("('", '("')
 _FRONTS = frozenset("@#eEsSiI")
 # what parts the cells of a line: "ep 3 · loss 0.5 · acc 0.8"; a box has its own at its ends
-_MARK, _BOXED = lazy_re(r"(?<=\s)[·—–▸►▶»•⋅│┃](?=\s)"), lazy_re(r"\s*[│┃┌└├╭╰|]")
+_MARK, _BOXED = lazy_re(r"(?<=\s)[·—–▸►▶»•⋅∙◦♪≫│┃](?=\s)"), lazy_re(r"\s*[│┃┌└├╭╰|]")
 # "@000250  nce 3.91", "#1000" alone: the number of a step
 _FRONT = lazy_re(r"^\s*+[@#](?=\d{1,12}(?:\s*$|[ :|]{1,4}[^\W\d][\w|/@-]{0,30}[ =:]{1,3}[-+.\d]))")
 # "ep00 SILog=0.61": a number that touches its word
-_GLUED = lazy_re(r"^\s*+(?:ep|epoch|step|it|iter)(?=\d{1,12}[ :|]{1,4}[^\W\d][\w|/@-]{0,30}[ =:]{1,3}[-+.\d])")
+_GLUED = lazy_re(r"^\s*+(?:ep?|epoch|step|it|iter)(?=\d{1,12}[ :|]{1,4}[^\W\d][\w|/@-]{0,30}[ =:]{1,3}[-+.\d])")
 _NAMED_BEHIND = lazy_re(  # darknet: " 100: 410.0, 500.2 avg loss, 0.0001 rate, 3.6 seconds, 6400 images"
     r"\s*(?P<step>\d{1,12}): (?P<first>[-+\d.naif]{1,24}), (?P<rest>(?:[-+\d.naife]{1,24} [a-z]{2,20}(?: [a-z]{2,20})?, ){2,8}.{0,80})$"
 )
@@ -56,7 +56,7 @@ def plain(text: str) -> str:
         text = _MARK.sub("|", text)
     if text.lstrip()[:1] in _FRONTS:
         text = _FRONT.sub("step ", text, count=1)
-        text = _GLUED.sub(lambda m: f"{m[0]} ", text, count=1)
+        text = _GLUED.sub(lambda m: f"{m[0] if m[0].strip().lower() != 'e' else 'ep'} ", text, count=1)
     if " rate, " in text or " loss, " in text:
         text = _named_behind(text)
     if " to " in text:

@@ -9,6 +9,7 @@ from parsers.console_format.counters import Counters
 from parsers.console_format.event_lines import MAX_TEXT, WAITS, Event, event_of, loss_scale, quotes_another, skipped, when
 from parsers.console_format.line_numbers import read_line
 from parsers.console_format.line_prefix import CLOCKS, Line, Where, prefix, seconds
+from parsers.console_format.lines_alike import LinesAlike
 from parsers.console_format.measured import Measured
 from parsers.console_format.other_lines import Words
 from parsers.console_format.phases import EPOCH_ABOVE
@@ -24,6 +25,7 @@ from parsers.tables import Gap, Rows
 MAX_SEGMENT = 20_000  # characters
 # unit: Python prints a double by 17 digits at most; behind the 16th nothing is lost that is ever seen
 _IN_FULL = lazy_re(r"-?0?\.?0*+(?:\d\.?){16,24}(?:e[-+]\d\d)?")
+_BESIDE = frozenset({"overflow", "nonfinite", "warning", "finished", "loop_end", "summary", "resume"})  # said in lines that measure, too
 LABEL = lazy_re(r"\s*(\d{1,5}):(?: |$)")  # srun -l: the task that wrote the line; a blank follows, and no minutes of a clock
 # ray's: a count of lines, none of the run's
 _OFTEN = lazy_re(r"(?:\x1b\[\d+m)?\[repeated \d+x across cluster\](?: \(Ray deduplicates logs .*)?")
@@ -44,7 +46,7 @@ class Reader:
         self.measured = Measured(self.rows, self.words.listing, self._event)
         self.srun, self.zoneless = srun, False
         self.tables, self.columns, self.counters, self.splits = Tables(), Columns(), Counters(), SplitColumns()
-        self.retold, self.summary, self.opening = RetoldLines(), Summary(), openings.Opening()
+        self.retold, self.summary, self.opening, self.alike = RetoldLines(), Summary(), openings.Opening(), LinesAlike()
         self.alive: tuple[Where, Event, int | None] | None = None
         self.latest = (0, "")  # number and text of the last line that is not empty
 
@@ -96,11 +98,10 @@ class Reader:
     def _other(self, where: Where, front: Line, torn: bool) -> bool:
         """Lines that are part of something larger: tracebacks, argument dumps, program text, batches, tables."""
         n, words, text, body = where.line, self.words, front.text, front.text[front.body :]
-        if (
-            words.traceback(where, text, body, self.measured.now.step)
-            or words.arguments(n, text)
-            or words.stated(n, body, self.measured.started)
-        ):
+        if words.traceback(where, text, body, self.measured.now.step) or words.arguments(n, text):
+            return True
+        if words.stated(n, body, self.measured.started):
+            self.alike.feed(self.measured, where, text)
             return True
         if words.program(n, text):
             self.measured.plans.configured(n, text)
@@ -126,14 +127,11 @@ class Reader:
         event = event_of(body if len(body) > 3 else text)
         if event is not None and event.level == "error" and _INFORMS.search(text[: len(text) - len(body)]):
             event = event._replace(level="warning")
-        if event is not None and (
-            not reports
-            or event.kind in {"overflow", "nonfinite", "warning", "finished", "loop_end", "summary", "resume"}
-            or (heads and event.kind == "evaluation")
-        ):
+        if event is not None and (not reports or event.kind in _BESIDE or (heads and event.kind == "evaluation")):
             self._event(where, self._placed(event, line))
         if not reports:
             self.words.configured(self.retold.feed(n, body, measured.started or measured.before, measured.now.line))
+            self.alike.feed(measured, where, line.text)
         if (event is None or event.kind == "start") and not reports and not (measured.now.sure and EPOCH_ABOVE.match(body)):
             self.words.settings(n, text, body, measured.started, measured.dicts.header)
             if text.lstrip().startswith("***** Running training"):
@@ -235,7 +233,9 @@ class Reader:
 
     def finish(self) -> None:
         for where, line in self.counters.rest():
-            self.measured.take(where, line)
+            if not self.measured.take(where, line):
+                self.alike.feed(self.measured, where, line.text)
+        self.alike.finish(self.measured)
         self.measured.settle({})
         self.measured.metrics = self.measured.dicts.placed(self.measured.metrics, self.measured.notes)
         self.measured.plans.finish(self.measured.dicts.drawn(), self.measured.before or self.measured.started)

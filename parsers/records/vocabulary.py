@@ -54,7 +54,7 @@ TIME = (
 RANK = ("rank", "global_rank", "process_rank", "dp_rank", "process_index", "rank_id", "world_rank", "local_rank")
 EVALUATION = (
     "val", "vali", "valid", "validation", "eval", "evaluation", "evaluate", "test", "testing", "dev", "holdout", "heldout", "hold", "oof",
-    "backtest", "oos", "oob", "oot",
+    "backtest", "oos", "oob", "oot", "unseen",
 )  # fmt: skip
 # Events of the kind "plan": where a progress bar without a name stands in a log that measures nothing, and in one that does, and its total.
 BAR_AT, BAR_HERE, BAR_OF = "bar_at", "bar_here", "bar_of"

@@ -123,3 +123,34 @@ def test_comments_with_commas_are_no_header(tmp_path: Path) -> None:
         f"{100 * n},{x},0.3\n" for n, x in enumerate(FALL, 1)
     )
     assert [step for step, _ in series(tmp_path / "log.csv", text)["xent", "loss.train"]] == [100, 200, 300, 400, 500, 600]
+
+
+ALIKE = {
+    "a count behind a name that nobody knows": ("k={n}   TD {x:.3f} + α·CQL 9.023 = 13.1 | Qdata 0.{n}7", "TD", 1),
+    "a count in brackets": ("[ppo {n}0] rm=-0.36 kl/seq=0.43 lr=1.0e-5 batch=8 outer={x:.3f} len=14{n}tok rollout=4{n}.4s", "outer", 10),
+    "settings that change": ("{n} envs, lr 0.0{n}, gamma {x:.3f}", "gamma", 1),
+}
+
+
+@pytest.mark.parametrize("form", ALIKE)
+def test_lines_that_come_again_with_other_numbers(form: str, tmp_path: Path) -> None:
+    """In a log of which no line measures by its words."""
+    line, tag, times = ALIKE[form]
+    text = "".join(f"loading shard\n{line.format(n=n, x=x)}\n" for n, x in enumerate(FALL, 3))
+    found = {t: values for (t, _), values in series(tmp_path / "train.log", text).items()}
+    assert found[tag] == [(times * n, x) for n, x in enumerate(FALL, 3)]
+
+
+def test_they_are_left_where_any_line_measures_by_its_words(tmp_path: Path) -> None:
+    line, tag, _ = ALIKE["a count in brackets"]
+    text = "".join(line.format(n=n, x=x) + "\n" for n, x in enumerate(FALL, 3))
+    assert tag in {t for t, _ in series(tmp_path / "train.log", text)}
+    assert "by its words" in parsers.read(tmp_path).sources[0].note
+    (tmp_path / "train.log").write_text("step 1 loss 2.0\nstep 2 loss 1.5\n" + text)
+    assert "by its words" not in parsers.read(tmp_path).sources[0].note
+
+
+@pytest.mark.parametrize("line", ["{n} {x} 10", "file_{n}.bin", "read {n} of 9 files", "same 0.5 again 3"])
+def test_lines_alike_that_measure_nothing(line: str, tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("starting\n" + "".join(line.format(n=n, x=x) + "\n" for n, x in enumerate(FALL)))
+    assert not parsers.read(tmp_path).tables["metrics"].num_rows
