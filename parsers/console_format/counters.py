@@ -51,6 +51,8 @@ class Counters:
         i = _counter(line)
         if i is None or not line.metrics() or (headed and _is_row(line, line.fields[i])):
             return [(where, line)]
+        if stepped and line.fields[i].role == "epoch":
+            return [_stepped(where, line)]  # it stands at the step above: what waits would come to stand at a later one
         if [f.role for f in line.fields if f.role not in _BEFORE] == ["metric"]:
             return [_stepped(where, line)]  # it counts nothing but what stands below it
         names = tuple(f.tag for f in line.fields)

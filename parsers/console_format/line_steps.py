@@ -34,6 +34,8 @@ class Steps:
         self.remaining = Remaining()
         self.base = 1
         self.within, self.last = True, -1
+        self.supposed = (-1, -1, 0)  # place, epoch, and steps before it, of the first lines that were taken to count within their epoch
+        self.wrong = (-1, 0)  # since which place they proved to count through the run, and by how much they have to move
         self.finer = False  # steps finer than epochs were seen
         self.way = ""  # how the last step was found: named, composed of epoch and iteration, epoch
         self.ways: set[str] = set()
@@ -98,8 +100,9 @@ class Steps:
             )
         elif it is not None and epoch is not None and total and (first == "epoch" or below or word.lower() in BATCH_NUMBER):
             if word and ((self.epoch is not None and epoch > self.epoch and not self.headed) or (below and self.rose)):
-                self.within, self.rose = it <= self.last or self.last < 0, False
+                self._proves(it)
             step, self.way = (self._composed(epoch, it, total, bool(line.mode)), "composed") if self.within or not word else (it, "named")
+            self._supposes(epoch, step - it, n)
             self.bar = self.bar if line.mode else (epoch, it, total) if line.bar else (-1, 0, 0)
             self.length = total if (not word or (below and self.within)) and not line.bar else self.length
         elif it is not None:
@@ -116,6 +119,25 @@ class Steps:
         self.epoch = epoch if epoch is not None else self.epoch
         self.reach(step, n)
         return step
+
+    def _proves(self, it: int) -> None:
+        """In a later epoch: a count that went on counts through the run, and so did those of the epoch before, of which nothing showed it."""
+        self.within, self.rose = it <= self.last if self.last >= 0 else self.within, False
+        if not self.within:
+            self.wrong = self.supposed[0], -self.supposed[2]
+
+    def _supposes(self, epoch: int, before: int, n: int) -> None:
+        """Keeps what was made of the lines of the first epoch: its steps ``before`` them."""
+        if self.way == "composed" and self.supposed[1] != epoch:
+            self.supposed = (-1, epoch, 0) if self.supposed[1] >= 0 else (n << 20, epoch, before)
+
+    def moves(self, place: int) -> tuple[int, int]:
+        """Since which place, and by how much, rows have to move now that more is known of how lines count."""
+        (since, by), self.wrong = self.wrong, (-1, 0)
+        if since >= 0:
+            self.supposed = (-1, 0, 0)
+            return since, by
+        return self.bars.moves(place)
 
     def reach(self, step: int | None, n: int) -> None:
         """Line ``n`` says that the log is at this step."""

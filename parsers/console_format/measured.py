@@ -158,7 +158,7 @@ class Measured(InHand):
         """The step of a line of this ``text``, and what else stands in it of epochs: the heading's number, the remaining time."""
         before = self.now.step
         step = self.plans.again(before, self.now.resolve(line, parts, where.line), line, parts, where.line)
-        self.metrics = self.shapes.moved(*self.now.bars.moves(where.place), self.metrics)
+        self.metrics = self.shapes.moved(*self.now.moves(where.place), self.metrics)
         if not line.mode and (step != before or line.has("metric")):  # "global_step = 5468" among what an evaluation gave
             self.headings.trains()
         if self.now.way == "composed" and "total" in parts:

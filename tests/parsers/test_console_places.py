@@ -103,6 +103,18 @@ def test_steps_through_the_run_stay_the_place_beside_the_time_of_an_epoch(tmp_pa
     assert steps(run, "loss") == list(range(30)) and steps(run, "Epoch Time") == [9, 19, 29]
 
 
+def test_a_count_through_the_run_beside_a_later_epoch(tmp_path: Path) -> None:
+    """The first line names epoch 2 and its total is the run's: only the next epoch shows it. Evaluations of whole epochs stand at the step above them."""
+    line = "ep {e:3d} it {i:5d}/550 loss 0.{i} gnorm 0.5 | 971 img/s\n"
+    evaluated = "== epoch {e}: recon 0.{e} feat 0.1{e}\n"
+    text = "".join(line.format(e=i // 22, i=i) + evaluated.format(e=i // 22) * (i % 100 == 0) for i in range(50, 551, 50))
+    run = read(tmp_path, text)
+    assert steps(run, "loss") == list(range(50, 551, 50)) and steps(run, "recon") == [100, 200, 300, 400, 500]
+    saved = "saved last.pt (epoch 12)\nSIGUSR1 received, exiting for requeue\nloaded last.pt: epoch 12 step 264\n"
+    parts = ["".join(line.format(e=i // 22, i=i) for i in range(*between, 20)) for between in ((20, 280), (280, 500))]
+    assert steps(read(tmp_path, saved.join(parts)), "loss") == list(range(20, 500, 20))
+
+
 def _described(name: str, total: int = 4) -> str:
     bar = "\r{name} {e}/3:  50%|#####     | {i}/" + str(total) + " [00:0{i}<00:05, 1.00s/it, loss={x:.1f}]"
     return "".join(bar.format(name=name, e=e, i=i, x=9 - e - i / 10) for e in range(1, 4) for i in range(1, 5)) + "\n"
