@@ -99,8 +99,7 @@ class Steps:
                 (parts["step"], "named") if through else (self._laid(epoch or 0, parts["step"], held_out=bool(line.mode)), "lap")
             )
         elif it is not None and epoch is not None and total and (first == "epoch" or below or word.lower() in BATCH_NUMBER):
-            if word and ((self.epoch is not None and epoch > self.epoch and not self.headed) or (below and self.rose)):
-                self._proves(it)
+            self._proves(it, bool(word) and ((self.epoch is not None and epoch > self.epoch and not self.headed) or (below and self.rose)))
             step, self.way = (self._composed(epoch, it, total, bool(line.mode)), "composed") if self.within or not word else (it, "named")
             self._supposes(epoch, step - it, n)
             self.bar = self.bar if line.mode else (epoch, it, total) if line.bar else (-1, 0, 0)
@@ -120,8 +119,10 @@ class Steps:
         self.reach(step, n)
         return step
 
-    def _proves(self, it: int) -> None:
-        """In a later epoch: a count that went on counts through the run, and so did those of the epoch before, of which nothing showed it."""
+    def _proves(self, it: int, in_a_later_epoch: bool) -> None:
+        """A count that goes on in a later epoch counts through the run, and so did those of the epoch before, of which nothing showed it."""
+        if not in_a_later_epoch:
+            return
         self.within, self.rose = it <= self.last if self.last >= 0 else self.within, False
         if not self.within:
             self.wrong = self.supposed[0], -self.supposed[2]
