@@ -1,7 +1,8 @@
-"""Which series is judged as the loss of a run where no name tells: the only one that runs as a loss does.
+"""Which series is judged as the loss of a run where no name tells: the one that runs as a loss does, or the first of several.
 
 People invent names: ``lm``, ``crit``, ``misfit``. A loss is positive, scatters, and falls for the whole run, by more at first than later on. Rates that
-are scheduled fall, too, and in one smooth line; what falls by its definition (time left, exploration, a spread) is known by its words.
+are scheduled fall, too, and in one smooth line; what falls by its definition (time left, exploration, a spread) is known by its words. Of few values it is
+enough that they fall and are measured of held-out data under the same words.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A series whose name says nothing is the loss of a run without one if it alone runs as a loss does."""
+"""A series whose name says nothing is the loss of a run without one if it runs as a loss does."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ Columns = dict[str, Callable[[int], float]]
         ({"lm": learns(4.6, 2.1)}, {"loss.train": "lm"}),
         ({"crit": learns(4.6, 2.1), "val": learns(4.7, 2.2, 2)}, {"loss.train": "crit", "loss.eval": "val"}),
         ({"crit": learns(4.6, 2.1), "val_crit": learns(4.7, 4.7, 2)}, {"loss.train": "crit", "loss.eval": "val_crit"}),
-        ({"crit": learns(4.6, 2.1), "misfit": learns(9.0, 1.0, 2)}, {}),  # two of them
+        ({"crit": learns(4.6, 2.1), "misfit": learns(9.0, 1.0, 2)}, {"loss.train": "crit"}),  # two of them: the one that stands first
+        (
+            {"crit": learns(4.6, 2.1), "misfit": learns(9.0, 1.0, 2), "val_misfit": learns(9.1, 1.1, 3)},
+            {"loss.train": "misfit", "loss.eval": "val_misfit"},
+        ),
         ({"crit": learns(4.6, 2.1), "loss": learns(1.0, 0.9, 2)}, {"loss.train": "loss"}),
         ({"crit": learns(4.6, 2.1), "ep_rew_mean": learns(1.0, 9.0, 2)}, {"rl.reward": "ep_rew_mean"}),
         ({"epsilon": learns(1.0, 0.05)}, {}),  # exploration
@@ -31,7 +35,7 @@ Columns = dict[str, Callable[[int], float]]
         ({"plasticity": lambda i: math.exp(-i / 30)}, {}),  # computed, not measured
         ({"crit": learns(2.1, 4.6)}, {}),
         ({"eps_mse": learns(1.0, 0.9)}, {"loss.train": "eps_mse"}),  # by its name, whatever its course
-        ({"eps_mse": learns(1.0, 0.3), "x0_mse": learns(0.9, 0.3)}, {}),
+        ({"eps_mse": learns(1.0, 0.3), "x0_mse": learns(0.9, 0.3)}, {"loss.train": "eps_mse"}),
     ],
 )
 def test_what_is_judged_where_no_loss_is_named(columns: Columns, judged: dict[str, str], tmp_path: Path) -> None:
