@@ -62,36 +62,10 @@ def _lines(siblings: frozenset[str]) -> str:
 _ANSI = lazy_re(r"\x1b\[[0-9;]*m")
 _NORM = lazy_re(r"[|‖]{1,2}([\w∇]+)[|‖]{1,2}")  # |g|, as a formula has it
 # the letters of such formulas, of which each is a word
-_SIGNS = str.maketrans(
-    {
-        letter: f" {word} "
-        for letter, word in zip(
-            "θϑ∇ηℒλσβκγεϵτμαρωΔ∆",
-            [
-                "theta",
-                "theta",
-                "grad",
-                "eta",
-                "loss",
-                "lambda",
-                "sigma",
-                "beta",
-                "kappa",
-                "gamma",
-                "eps",
-                "eps",
-                "tau",
-                "mu",
-                "alpha",
-                "rho",
-                "omega",
-                "delta",
-                "delta",
-            ],
-            strict=True,
-        )
-    }
-)
+_SIGNS = str.maketrans({
+    "θ": " theta ", "ϑ": " theta ", "∇": " grad ", "η": " eta ", "ℒ": " loss ", "λ": " lambda ", "σ": " sigma ", "β": " beta ", "κ": " kappa ", "γ": " gamma ",
+    "ε": " eps ", "ϵ": " eps ", "τ": " tau ", "μ": " mu ", "α": " alpha ", "ρ": " rho ", "ω": " omega ", "Δ": " delta ", "∆": " delta ",
+})  # fmt: skip
 _WORD = lazy_re(r"\d+(?:\.\d+)?|[KMGT]i?B(?![a-z])|T?FLOPS?(?![a-z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|%|[/\\.|:]+")
 _GLUED = lazy_re(
     r"\b(train|training|tr|val|valid|validation|test|eval|dev|total|avg|batch|epoch|running|grad"

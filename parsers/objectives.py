@@ -146,15 +146,11 @@ def criteria(config: pa.Table) -> set[str]:
 
 
 def _of_training(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, str], Meaning]:
-    """The one whole objective of the training beside a loss that only the evaluation has: "ctc" beside "val loss"; "kd/total" beside "kd/hard"."""
+    """The one whole objective of the training beside a loss that only the evaluation has: "ctc" beside "val loss"."""
     others = {key for key, m in meanings.items() if m.name.startswith(("other/", "loss.aux"))}
     found = {}
     for source, tag in others:
-        told, (group, _, last) = objective(tag, source.rpartition("/")[0]), words(tag).rpartition("/")
-        if group and last == "total" and split(words(tag), source.rpartition("/")[0]) == "train":
-            terms = [t for s, t in meanings if s == source and t != tag and words(t).rpartition("/")[0] == group]
-            if len(terms) > 1 and all((source, t) in others for t in terms):  # neither times nor memory
-                told = Objective(0, "train", False, True, "total")
+        told = objective(tag, source.rpartition("/")[0])
         if told is not None and told.whole and told.side == "train" and not told.rises:
             found[source, tag] = told
     sets = data()["objective"]["nameless"]

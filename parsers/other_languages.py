@@ -1,7 +1,7 @@
 """Words for metrics in other languages: as English ones in the lines of a console log, and in the names of columns, keys and tags.
 
 Chinese, Japanese, Korean and Russian words are found wherever they stand in a line. Those of European languages are looked up whole, without their accents
-(``époque``, ``epoque``), and only words that are none in English are known; short forms count beside one (``perte_app``, ``strata_wal``). Where such a line
+(``époque``, ``epoque``), and only words that are none in English are known; short forms count beside one (``perte_app``). Where such a line
 writes fractions with a comma, they are read with a point.
 """
 
@@ -16,16 +16,9 @@ NOTE = "words for metrics in another language are read as the English ones"
 _MARKS = str.maketrans("：，；（）｜＝、", ":,;()|=,")
 # 第3轮, 第 3/50 エポック: the count stands inside the word
 _COUNTED = lazy_re(r"第\s{0,3}(\d{1,9}(?:\s{0,2}/\s{0,2}\d{1,9})?)\s{0,3}(?:个|個)?(轮|輪|步|回合|エポック|ステップ|epoch|step)")
-_COUNTS = {
-    "轮": "epoch",
-    "輪": "epoch",
-    "エポック": "epoch",
-    "epoch": "epoch",
-    "步": "step",
-    "ステップ": "step",
-    "step": "step",
-    "回合": "episode",
-}
+_COUNTS = (
+    dict.fromkeys(("轮", "輪", "エポック", "epoch"), "epoch") | dict.fromkeys(("步", "ステップ", "step"), "step") | {"回合": "episode"}
+)
 _WORDS = {
     "学习率": "lr", "學習率": "lr", "学習率": "lr", "학습률": "lr", "скорость обучения": "lr",
     "梯度范数": "grad norm", "困惑度": "perplexity", "奖励": "reward", "獎勵": "reward", "報酬": "reward", "보상": "reward",
@@ -47,8 +40,8 @@ _EUROPEAN = {
     "learning rate": "lernrate leersnelheid inlarningshastighet taux_d_apprentissage taux_apprentissage taux_appr tasa_de_aprendizaje tasa_aprendizaje"
     " taxa_de_aprendizado taxa_de_aprendizagem taxa_aprendizado tasso_di_apprendimento tasso_apprendimento tasso_appr krok_uczenia"
     " wspolczynnik_uczenia szybkosc_uczenia ogrenme_orani ogrenme_hizi",
-    "train loss": "trainingsverlust", "val loss": "validierungsverlust", "test loss": "testverlust",
-    "loss": "verlust verlustwert verluste perte pertes perdida perdidas perda perdas perdita perdite strata straty kayip verlies forlust",
+    "train loss": "trainingsverlust strata_ucz strata_uczenia strata_treningowa", "val loss": "validierungsverlust strata_wal strata_walidacji", "test loss": "testverlust",
+    "loss": "verlust verlustwert verluste perte pertes perdida perdidas perda perdas perdita perdite straty kayip verlies forlust",
     "accuracy": "genauigkeit trefferquote exactitude exactitud acuracia accuratezza dokladnosc dogruluk nauwkeurigheid noggrannhet",
     "wer": "wortfehlerrate", "cer": "zeichenfehlerrate", "error rate": "fehlerrate", "error": "fehler erreur errore blad hata",
     "train": "entrenamiento entreno treino treinamento addestramento apprentissage entrainement uczenie uczenia treningowa egitim",
@@ -59,7 +52,7 @@ _EUROPEAN = {
     "grad norm": "gradientennorm norme_grad norme_gradient norma_grad norma_del_gradiente norma_gradiente",
     "actor": "akteur", "critic": "kritiker", "time": "dauer laufzeit duree tiempo czas", "left": "restan faltam verbleibend restante",
 }  # fmt: skip
-_SHORT = {"app": "train", "apprent": "train", "ent": "train", "entr": "train", "ucz": "train", "addestr": "train", "wal": "val"}
+_SHORT = dict.fromkeys(("app", "apprent", "ent", "entr", "addestr"), "train")
 _ENGLISH = {foreign: english for english, words in _EUROPEAN.items() for foreign in words.split()}
 _ENDS = frozenset(foreign.rpartition("_")[2] for foreign in _ENGLISH)  # each name has one of these words
 _LATIN = str.maketrans({c: unicodedata.normalize("NFD", chr(c))[0] for c in range(0xC0, 0x180)} | {"ß": "s", "ı": "i", "ł": "l", "ø": "o"})

@@ -18,16 +18,19 @@ from parsers.names import Meaning
 SUMMED = "the sum of those beside it"
 Key = tuple[str, str]  # file and tag
 _SUMS = frozenset({"total", "sum", "all", "joint", "overall", "combined"})
+_PLAINEST = frozenset({"total", "sum"})
 _OTHERS, _FEW = 2, 3  # bounds: of one term nobody takes a sum; values that show fractions
 _MAY_BE = ("other/", "loss.")
 
 
 def told(metrics: pa.Table, meanings: Mapping[Key, Meaning]) -> dict[Key, Meaning]:
-    """The meanings of a sum and of its terms that were taken for the loss before; none where a loss is called so, or each of several groups has a sum."""
+    """The meanings of a sum and of its terms that were taken for the loss before; none where a loss of the training is called so, or each of several groups
+    has a sum."""
     headlines = [at for at, m in meanings.items() if m.name in ("loss.train", "loss.eval")]
-    if any("loss" in words(tag) for _, tag in headlines) or any(m.name.startswith("rl.") for m in meanings.values()):
+    named = {_side(at) for at in headlines if "loss" in words(at[1])}
+    if "train" in named or any(m.name.startswith("rl.") for m in meanings.values()):
         return {}
-    called = [at for at in _called(meanings) if _measures(_values(metrics, *at))]
+    called = [at for at in _called(meanings) if _side(at) not in named and _measures(_values(metrics, *at))]
     trained = [at for at in called if _side(at) == "train"]
     if len({tag for _, tag in trained}) != 1 or trained[0] in headlines:
         return {}
@@ -39,17 +42,21 @@ def told(metrics: pa.Table, meanings: Mapping[Key, Meaning]) -> dict[Key, Meanin
 
 
 def _called(meanings: Mapping[Key, Meaning]) -> list[Key]:
-    """What is called a sum among things of which one is a term of a loss by its words, in its group of tags or, where it has none, in its file."""
+    """What is called a sum among things of which one is a term of a loss by its words, in its group of tags or, where it has none, in its file; or by the
+    plainest of such words in a group of which nothing else is known, neither times nor memory."""
     groups: dict[Key, list[str]] = {}
     for source, tag in meanings:
         groups.setdefault((source, words(tag).rpartition("/")[0]), []).append(tag)
-    of_file = {source: [t for s, t in meanings if s == source] for source, _ in groups}
     found = []
     for (source, group), tags in groups.items():
         alone = not group or EVAL.fullmatch(group) is not None
-        beside = [t for t in (of_file[source] if alone else tags) if _last(t) not in _SUMS and meanings[source, t].name.startswith(_MAY_BE)]
-        if len(beside) >= _OTHERS and any(map(_is_term, beside)):
-            found += [(source, t) for t in tags if _last(t) in _SUMS and meanings[source, t].name.startswith(_MAY_BE)]
+        around = [t for s, t in meanings if s == source] if alone else tags
+        unknown = [t for t in around if meanings[source, t].name.startswith(_MAY_BE)]
+        beside = [t for t in unknown if _last(t) not in _SUMS]
+        if len(beside) >= _OTHERS:
+            plain = not alone and unknown == tags and _by_itself().isdisjoint(group.replace("/", " ").split())
+            wanted = _SUMS if any(map(_is_term, beside)) else _PLAINEST if plain else frozenset[str]()
+            found += [(source, t) for t in tags if _last(t) in wanted and t in unknown]
     return found
 
 
@@ -59,6 +66,11 @@ def _side(at: Key) -> str:
 
 def _last(tag: str) -> str:
     return EVAL.sub("", words(tag).rpartition("/")[2]).removeprefix("train ").strip()
+
+
+@cache
+def _by_itself() -> frozenset[str]:
+    return frozenset(data()["objective"]["falls_by_itself"].split())
 
 
 @cache

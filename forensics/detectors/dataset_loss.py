@@ -182,8 +182,7 @@ def detect(run: Run) -> Iterator[Finding]:
             rise, at_once = end - float(x[best]), _never_as_at_first(run, sets[i])
             if not at_once and not _rises(x, best, rise):
                 continue
-            changes = [_change(o, int(s.step[rows[best]])) for j, o in enumerate(sets) if j != i]
-            others = [c for c in changes if c is not None]
+            others = [c for j, o in enumerate(sets) if j != i and (c := _change(o, int(s.step[rows[best]]))) is not None]
             if not others or median(others) >= 0:
                 continue
             first, last = int(s.step[rows[best]]), int(s.step[rows[-1]])
@@ -220,7 +219,8 @@ def _rises(x: NDArray[np.float64], best: int, rise: float) -> bool:
 
 def _is_gone(sets: list[Set], i: int, end: float) -> bool:
     """Whether a set that was better than others before they were learnt ends where they were then."""
-    unlearnt, best = [v for j, o in enumerate(sets) if j != i and (v := _before_learning(o.cost)) is not None], float(sets[i].cost.min())
+    unlearnt = [v for j, o in enumerate(sets) if j != i and (v := _before_learning(o.cost)) is not None]
+    best = float(sets[i].cost.min())
     return bool(unlearnt) and best < min(unlearnt) and end >= max(unlearnt) - LEFT * (max(unlearnt) - best)
 
 

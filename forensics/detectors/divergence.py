@@ -4,21 +4,21 @@ What it sees
     The training loss turns round and ends well above the best level it had reached.
 
 How it decides
-    Levels are medians of 15 logged values, in a log of fewer than 150 also of a tenth of them, at least 5 (3 in a log of fewer than 15). It fires
-    when the last level lies above the best one by at least 10 % and by eight times its noise (in the short form, of the steps between neighbours),
-    and by 5 % of all it had fallen. Or, for smaller rises of longer runs, when the loss smoothed over 25 values has risen four times further than
-    ever before in the run, by 15 standard errors, and keeps at least 40 % of that to the end (``forensics.spikes.trend``). A level that rose half as
-    far from its best until then more than three times before, came back, and once stayed up as long, wanders with its data. Of a running mean of each epoch its last values alone are judged. The step it names
-    is the first after the loss last stood near its best, or where the rise began. A loss that stands a quarter above its first level for a tenth of the run and then comes back was divergence, too, until something
-    (usually the falling rate) caught it: a warning. And it fires at once where no value comes below twice the very first one again, which no update
-    had touched, and the loss does not fall in order from the next one on, to half of it; or where the loss ends a thousand times as far below zero as it
-    began above. Where the evaluation goes on getting better to the end meanwhile, or the weight of a KL term lifts the loss, it is information. A loss that has fallen from value to value since its top, and lost half
-    of its rise, is a spike that comes back. Where no loss was logged a score is judged, and the reward wherever it was, turned round: it has to lose
-    half of what it had gained, too, in its mean by three standard errors.
+    Levels are medians of 15 logged values, in a log of fewer than 150 also of a tenth of them, at least 5 (3 in a log of fewer than 15). It fires when the last level
+    lies above the best one by at least 10 % and by eight times its noise (in the short form, of the steps between neighbours), and by 5 % of all it had fallen. Or,
+    for smaller rises of longer runs, when the loss smoothed over 25 values has risen four times further than ever before in the run, by 15 standard errors, and keeps
+    at least 40 % of that to the end (``forensics.spikes.trend``). A level that rose half as far from its best until then more than three times before, came back, and
+    once stayed up as long, wanders with its data. Of a running mean of each epoch its last values alone are judged. The step it names is the first after the loss
+    last stood near its best, or where the rise began. A loss that stands a quarter above its first level for a tenth of the run and then comes back was divergence,
+    too, until something (usually the falling rate) caught it: a warning. And it fires at once where no value comes below twice the very first one again, which no
+    update had touched, and the loss does not fall in order from the next one on, to half of it; or where the loss ends a thousand times as far below zero as it began
+    above. Where the evaluation goes on getting better to the end meanwhile, or the weight of a KL term lifts the loss, it is information. A loss that has fallen from
+    value to value since its top, and lost half of its rise, is a spike that comes back. Where no loss was logged a score is judged, and the reward wherever it was,
+    turned round: it has to lose half of what it had gained, too, in its mean by three standard errors.
 
 Cannot tell
-    With fewer than eight values of the loss, unless there are five that never give back a quarter of their fall. A rise caused by harder data or another loss function looks the same: the
-    hypotheses weigh that.
+    With fewer than eight values of the loss, unless there are five that never give back a quarter of their fall. A rise caused by harder data or
+    another loss function looks the same: the hypotheses weigh that.
 
 Folklore
     "Divergence without a spike" is the fourth pattern beside the three kinds of spike (Bekman's training-loss-patterns).

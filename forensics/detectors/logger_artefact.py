@@ -154,11 +154,11 @@ def _poisoned(run: Run, s: Series) -> Iterator[Finding]:
         return
     first = int(np.flatnonzero(~bad)[-1]) + 1
     step, last = int(s.step[first]), int(s.step[-1])
-    others = [x for x in (series(run, "grad.norm"), series(run, "loss.eval")) if x is not None]
-    alive = [x for x in others if _stays_finite(x, step, last)]
-    gradient = series(run, "grad.norm")
-    if gradient is not None and not gradient.value[gradient.step > step].any():
+    gradient, held_out = series(run, "grad.norm"), series(run, "loss.eval")
+    later = gradient.value[gradient.step > step] if gradient is not None else s.value[:0]
+    if len(later) and not later.any():
         return  # without a gradient nothing was trained
+    alive = [x for x in (gradient, held_out) if x is not None and _stays_finite(x, step, last)]
     if not alive or len(s) - first < 3:
         return
     tag = alive[0].tag

@@ -65,8 +65,7 @@ class Facts(BaseFacts):
 
 def detect(run: Run) -> Iterator[Finding]:
     s = with_silent_restarts(run, needed(run, "lr"))
-    planned_rises = (_inside_warmup, _stairs, _ramp, asked_twice)
-    ups = [i for i in _jumps(s) if not any(is_one(s, i) for is_one in planned_rises) and not _climbs_by_epoch(run, s, i)]
+    ups = [i for i in _jumps(s) if not _inside_warmup(s, i) and not _stairs(s, i) and not _ramp(s, i) and not _climbs_by_epoch(run, s, i)]
     inside = [i for i in ups if s.attempt[i] == s.attempt[i - 1]]
     planned = _restarts(s, inside)
     if (top := cycles_up_to(run)) is not None:  # from low to a peak that was set or reached; higher up a cycle does not go by itself
@@ -125,10 +124,10 @@ def _jumps(s: Series) -> list[int]:
     """Rows whose rate is more than JUMP times that of the row before (in step order within an attempt)."""
     before, after = s.value[:-1], s.value[1:]
     ok = (before > 0) & np.isfinite(before) & np.isfinite(after) & (np.diff(s.step) > 0)
-    known = s.value[np.isfinite(s.value)]
-    least = max(SHARE * float(known.max()), 1.5 * walked_digit(known)) if len(known) else 0.0
+    least = max(SHARE * float(known.max()), 1.5 * walked_digit(known)) if len(known := s.value[np.isfinite(s.value)]) else 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        return [int(i) + 1 for i in np.flatnonzero(ok & (after > JUMP * before) & (after - before > least))]
+        jumps = np.flatnonzero(ok & (after > JUMP * before) & (after - before > least)) + 1
+    return [i for i in jumps.tolist() if not asked_twice(s, i)]
 
 
 def _inside_warmup(s: Series, i: int) -> bool:
@@ -245,6 +244,7 @@ def _finding(run: Run, s: Series, i: int) -> Finding:
     length = int(s.step[i + int(back[0])] - step) if len(back) and new > old else None
     title = f"Learning rate goes from {old:.3g} to {new:.3g} at step {step}, {'at the restart' if resumed else 'without a restart'}"
     facts = Facts(step, old, new, new / old if old else None, resumed, length, planned_steps(run), int(s.attempt[i]))
-    marks, last = [{"step": step, "label": f"{old:.3g} to {new:.3g}", "kind": "event"}], step + (length or 0)
+    marks = [{"step": step, "label": f"{old:.3g} to {new:.3g}", "kind": "event"}]
+    last = step + (length or 0)
     shown = evidence.window(s, step, last, *marks, title=f"{s.tag} around step {step}", where=s.place(run, i))
     return evidence.found(facts, title, (step, last), "warning", shown, times=(s.clock(i - 1), s.clock(i)))

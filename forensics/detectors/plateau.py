@@ -9,18 +9,19 @@ How it decides
     loss fell by less than 5 %, and its noise leaves no room for a fall of 15 % or evaluations say the same; and when it fell by less than 3 % after
     the first tenth of at least 20 values and stands above half of its first level. Where config names a vocabulary or classes, it says how near the
     loss is to ln(their number). It fires, too, when an accuracy does not rise while the loss does not fall, or is the same at each evaluation; and
-    when a loss that began as high as guessing fell at once to some level and evaluation and training have stood there since, at more than half of
-    the first loss; or when the evaluations stand from the second one on, at more than half of the first loss, and no score of theirs rises; and when a contrastive loss stands within 1 % of ln(batch size). It is for information where a trained model goes on, where the log breaks off in the warmup, or where more pairs of answers are
-    in the right order at the end, or a score of held-out data is clear of what knowing nothing gives. A loss stands still since the first tenth of
-    the run from which on no tenth lies apart from another by 1 %, nor by more than the noise of their medians, at least for the second half, and
-    had learnt nothing as long as the same holds from the first tenth on, for a fifth of the run at least; where that noise leaves room for 15 %
-    nothing is said.
-    Scores are told where none rises by 5 % and its noise from the first third of four evaluations or more to the last, nor above a half; or all stay below 0.01.
+    when a loss that began as high as guessing fell at once to some level and evaluation and training have stood there since, at more than half of the
+    first loss; or when the evaluations stand from the second one on, at more than half of the first loss, and no score of theirs rises; and when a
+    contrastive loss stands within 1 % of ln(batch size). It is for information where a trained model goes on, where the log breaks off in the warmup,
+    or where more pairs of answers are in the right order at the end, or a score of held-out data is clear of what knowing nothing gives. A loss
+    stands still since the first tenth of the run from which on no tenth lies apart from another by 1 %, nor by more than the noise of their medians,
+    at least for the second half, and had learnt nothing as long as the same holds from the first tenth on, for a fifth of the run at least; where
+    that noise leaves room for 15 % nothing is said. Scores are told where none rises by 5 % and its noise from the first third of four evaluations or
+    more to the last, nor above a half; or all stay below 0.01.
 
 Cannot tell
-    With fewer than eight values, fewer than twenty of the first quarter of the plan, or where so few scatter so widely that a fall may hide in them. A run that goes on from a trained model has little left to learn: the step where its log
-    begins tells, or a first loss below that of guessing. Whether a reward, or a score logged in place of a loss, that hardly rises had
-    anything left to gain.
+    With fewer than eight values, fewer than twenty of the first quarter of the plan, or where so few scatter so widely that a fall may hide in them.
+    A run that goes on from a trained model has little left to learn: the step where its log begins tells, or a first loss below that of guessing.
+    Whether a reward, or a score logged in place of a loss, that hardly rises had anything left to gain.
 
 Folklore
     "Overfit a single batch first": a model that cannot is a bug, not a setting.
@@ -53,7 +54,7 @@ from forensics.run.still_evaluations import (
     nothing_after_first,
     stands_at_guessing_in_batch,
     still_score,
-)  # fmt: skip
+)
 from forensics.run.trained_before import is_trained
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run

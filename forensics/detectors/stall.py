@@ -4,13 +4,14 @@ What it sees
     Silence: the clock goes on while no step is logged; or lines that say that processes wait for each other.
 
 How it decides
-    The time between logged rows, inside one attempt, against what as many steps usually take: a silence of at least two
-    minutes and fifty times that is a stall; at the end half a minute is one where only a heartbeat goes on. A pause in which an evaluation or a save is known to lie is none, unless it is five
-    times as long as the others of its kind; one within which a launch begins lies between two processes, for information; four and more of one length at regular distances are the loop's own, for information; a pause of more than a month is a wrong clock or another run. Time-outs of collectives, of the data loader and of watchdogs in the log are one, too, and so is
-    silence at the very end where the log says that the job was killed only later, if it did not finish. Its kind: collectives that differ by
-    rank (torch's fingerprints; the operation and sequence number in which each rank timed out), a rank that died before
-    the others gave up, a rank that is missing or behind, ranks with different last steps (uneven data), the loader's
-    workers, storage, a checkpoint or an evaluation that was due, and what the GPUs did meanwhile (100 % busy: a
+    The time between logged rows, inside one attempt, against what as many steps usually take: a silence of at least two minutes and fifty times that
+    is a stall; at the end half a minute is one where only a heartbeat goes on. A pause in which an evaluation or a save is known to lie is none,
+    unless it is five times as long as the others of its kind; one within which a launch begins lies between two processes, for information; four and
+    more of one length at regular distances are the loop's own, for information; a pause of more than a month is a wrong clock or another run.
+    Time-outs of collectives, of the data loader and of watchdogs in the log are one, too, and so is silence at the very end where the log says that
+    the job was killed only later, if it did not finish. Its kind: collectives that differ by rank (torch's fingerprints; the operation and sequence
+    number in which each rank timed out), a rank that died before the others gave up, a rank that is missing or behind, ranks with different last
+    steps (uneven data), the loader's workers, storage, a checkpoint or an evaluation that was due, and what the GPUs did meanwhile (100 % busy: a
     collective that waits; idle: the host). Where nothing of this is seen, the kind is open.
 
 Cannot tell

@@ -4,15 +4,15 @@ What it sees
     The run becomes slower, or faster, for good.
 
 How it decides
-    Takes the logged throughput of training, else the time of a step (a "time" that falls is none since the start, so it is
-    one of a step, too), else that of an epoch, else the time since the start or the clock between logged rows, by the steps between them and
-    without the pauses that hold an evaluation or a save, all times the samples of a step where these change, and looks for the one split
-    into before and after that explains most of it (medians, at least five values on each side). It fires at a lasting
-    slow-down to less than 80 % (to less than half where fewer than 20 values stand on a side, or only the time since the start is known), when the change is at least four times the noise, 2.6 sigma of the rank sum of both sides
-    (few values tell only what divides them well), and three units of the last printed digit; a logged speed that falls while the rows' clock goes on
-    as before is a mean since the start that holds a pause. It is for information unless the rest takes half as long again, and costs ten minutes, goes at less than a third of the speed or hardly scatters from there on. A slow-down without
-    an edge is told where each of eight pieces of the run is slower than the one before, down to less than a third of the speed; and where
-    the wait for data was logged: it rises in all but one of the pieces, the steps end half as long again, and the wait is half of that.
+    Takes the logged throughput of training, else the time of a step (a "time" that falls is none since the start, so it is one of a step, too), else that of an
+    epoch, else the time since the start or the clock between logged rows, by the steps between them and without the pauses that hold an evaluation or a save, all
+    times the samples of a step where these change, and looks for the one split into before and after that explains most of it (medians, at least five values on each
+    side). It fires at a lasting slow-down to less than 80 % (to less than half where fewer than 20 values stand on a side, or only the time since the start is
+    known), when the change is at least four times the noise, 2.6 sigma of the rank sum of both sides (few values tell only what divides them well), and three units
+    of the last printed digit; a logged speed that falls while the rows' clock goes on as before is a mean since the start that holds a pause. It is for information
+    unless the rest takes half as long again, and costs ten minutes, goes at less than a third of the speed or hardly scatters from there on. A slow-down without an
+    edge is told where each of eight pieces of the run is slower than the one before, down to less than a third of the speed; and where the wait for data was logged:
+    it rises in all but one of the pieces, the steps end half as long again, and the wait is half of that.
 
 Cannot tell
     Where neither throughput, step time nor a clock was logged ten times.
@@ -45,8 +45,9 @@ INPUTS = ["time.step"]
 SLOWER = 0.8  # unit: a fifth; not critical: 0.56 and 1.12 (any change beyond the noise) tell the same runs (docs/thresholds.md)
 COSTLY = 2 / 3  # unit: the rest takes half as long again; blind readers call runs at 74 and 78 % healthy, and name the slow-down
 SHARED, PETTY = 1 / 3, 600.0  # unit: what two neighbours leave of a core; seconds lost, for less than which nobody starts a run again
-# measured: of the slow-downs that busy machines made in nine healthy runs of makers the speed scatters by 12 % and more, of those with a cause by 4 to 5 %
-STEADY, STEADY_FOR = 0.06, 10  # neighbours come and go; statistical: values that a scatter is known of by a quarter
+# measured: slow-downs of seven healthy runs on busy machines scatter by 12 % and more, of five with a cause two by 4 and 5 %, three by 14 to 19 %, which
+# stay for information; neighbours come and go; statistical: ten values tell a scatter to a quarter
+STEADY, STEADY_FOR = 0.06, 10
 # statistical: of eight pieces of noise all rise once in 40,000, all but one once in 160
 PIECES = 8
 NOISES = 4.0  # statistical: of one value; chance does it once in 16,000; measured: at 5.6 one of 13 faulty runs is lost
@@ -204,8 +205,9 @@ def _taken_apart(run: Run, s: Series, rows: Ints) -> Floats | None:
     other. Steps over such a speed are the time since the start: it rises, and as the clock does."""
     step, since = s.step[rows], s.step[rows] / s.value[rows]
     total = series(run, "time.total")
-    known = total.usable if total is not None else np.zeros(0, bool)
-    clock = np.interp(step, total.step[known], total.value[known]) if total is not None and known.any() else s.time[rows]
+    clock = s.time[rows]
+    if total is not None and total.usable.any():
+        clock = np.interp(step, total.step[total.usable], total.value[total.usable])
     printed = DIGITS * median(last_place(clock)) if total is not None else 0.0
     if not np.ptp(since - clock) <= max(SAME * np.ptp(clock), printed):  # a clock that was not logged is NaN
         return None
@@ -217,9 +219,7 @@ def _is_of_steps(s: Series) -> bool:
     time of a step falls or repeats, and where it rises for good, one row holds most of the rise. (Where the clocks of several processes
     are mixed, time falls, too, but its end is far above its beginning.)"""
     change = np.diff(s.value)[np.diff(s.attempt) == 0]
-    if not len(change):
-        return False
-    return bool((change < 0).mean() >= ODD or ((change <= 0).mean() >= ODD and change.max() >= abs(change.sum()) / 2))
+    return len(change) > 0 and bool((change < 0).mean() >= ODD or ((change <= 0).mean() >= ODD and change.max() >= abs(change.sum()) / 2))
 
 
 def _is_sure(s: Series, speed: Floats, split: int) -> bool:

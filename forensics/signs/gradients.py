@@ -195,10 +195,8 @@ def gradient_grows_steadily(s: Symptoms) -> Sign:
     begin = int(step[len(x) // FIFTHS])  # of the second fifth: until then nothing can have grown
     loss = [f for f in trouble(s.findings) if (f.first_step or 0) < begin]
     if loss:
-        return absent(
-            f"The gradient norm grows ({told} in the fifths of the run), but the loss had trouble before, at step {loss[0].first_step}.",
-            loss[:1],
-        )
+        text = f"The gradient norm grows ({told} in the fifths of the run), but the loss had trouble before, at step {loss[0].first_step}."
+        return absent(text, loss[:1])
     return seen(f"The gradient norm grows steadily: {told} in the fifths of the run.", first=begin, last=int(step[-1]))
 
 
@@ -209,8 +207,10 @@ def gradient_carries_over(s: Symptoms) -> Sign:
     (step, norm), (at, loss) = usable(s.run, "grad.norm"), usable(s.run, "loss.train")
     if (sick := nan_from(s.run)) is not None:  # what follows is no gradient of this model
         step, norm, loss = step[step < sick], norm[step < sick], loss[at < sick]
-    if min(len(norm), len(loss)) < CHANGES or float((norm >= (1 - AT_CLIP) * norm.max()).mean()) > 1 - NEARLY_ALL:
-        return cannot_tell("too few gradients were logged before clipping and while the loss was a number, so how they scatter is hidden.")
+    if min(len(norm), len(loss)) < CHANGES:
+        return cannot_tell(f"the loss was no number before {CHANGES} gradients and losses were logged.")
+    if float((norm >= (1 - AT_CLIP) * norm.max()).mean()) > 1 - NEARLY_ALL:
+        return cannot_tell("the gradient norm was logged after clipping, which hides how it scatters.")
     if median(norm) < COARSE * (digit := last_digit(norm)):
         return cannot_tell(f"the gradient norm was printed in steps of {digit:g}, which hide how it scatters.")
     goes_on, loss_goes_on = _goes_on(np.log(np.maximum(norm, 1e-12))), _goes_on(np.log1p(np.abs(loss)))

@@ -84,7 +84,8 @@ def _none_found(run: Run, held_out: list[Series]) -> Sign | None:
     if len(loss) < ALIKE or loss[-1] > HALF * loss[0]:
         return None
     for p in (p for p in held_out if not p.value[p.usable][1:].any()):  # at the first an untrained model answers at random
-        text = f"{p.tag} is 0 in {'all' if not p.value[p.usable][0] else 'all but the first of'} {int(p.usable.sum())} values, while the evaluation loss goes from {loss[0]:.3g} to {loss[-1]:.3g}"
+        which = "all but the first of" if p.value[p.usable][0] else "all"
+        text = f"{p.tag} is 0 in {which} {int(p.usable.sum())} values, while the evaluation loss goes from {loss[0]:.3g} to {loss[-1]:.3g}"
         return seen(f"{text}.", where=p.place(run, 0), first=int(p.step[0]), last=int(step[-1]))
     return None
 

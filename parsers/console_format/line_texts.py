@@ -32,7 +32,7 @@ _MARK, _BOXED = lazy_re(r"(?<=\s)[·—–▸►▶»•⋅∙◦♪≫│┃](?
 # "@000250  nce 3.91", "#1000" alone: the number of a step
 _FRONT = lazy_re(r"^\s*+[@#](?=\d{1,12}(?:\s*$|[ :|]{1,4}[^\W\d][\w|/@-]{0,30}[ =:]{1,3}[-+.\d]))")
 # "ep00 SILog=0.61": a number that touches its word
-_GLUED = lazy_re(r"^\s*+(?:ep?|epoch|step|it|iter)(?=\d{1,12}[ :|]{1,4}[^\W\d][\w|/@-]{0,30}[ =:]{1,3}[-+.\d])")
+_GLUED = lazy_re(r"(?i)^\s*+(?:(?P<epoch>ep?|epoch)|step|it|iter)(?=\d{1,12}[ :|]{1,4}[^\W\d][\w|/@-]{0,30}[ =:]{1,3}[-+.\d])")
 _NAMED_BEHIND = lazy_re(  # darknet: " 100: 410.0, 500.2 avg loss, 0.0001 rate, 3.6 seconds, 6400 images"
     r"\s*(?P<step>\d{1,12}): (?P<first>[-+\d.naif]{1,24}), (?P<rest>(?:[-+\d.naife]{1,24} [a-z]{2,20}(?: [a-z]{2,20})?, ){2,8}.{0,80})$"
 )
@@ -56,7 +56,7 @@ def plain(text: str) -> str:
         text = _MARK.sub("|", text)
     if text.lstrip()[:1] in _FRONTS:
         text = _FRONT.sub("step ", text, count=1)
-        text = _GLUED.sub(lambda m: f"{m[0] if m[0].strip().lower() != 'e' else 'ep'} ", text, count=1)
+        text = _GLUED.sub(lambda m: "epoch " if m["epoch"] else f"{m[0]} ", text, count=1)
     if " rate, " in text or " loss, " in text:
         text = _named_behind(text)
     if " to " in text:
@@ -70,9 +70,9 @@ def _named_behind(text: str) -> str:
     """`` 100: 410.0, 500.2 avg loss, 0.0001 rate, 3.6 seconds`` -> ``step 100: loss: 410.0, avg loss: 500.2, rate: 0.0001, seconds: 3.6``."""
     if (m := _NAMED_BEHIND.match(text)) is None:
         return text
-    names = {"rate": "learning rate"}
-    told = [(names.get(name, name), value) for value, _, name in (item.partition(" ") for item in m["rest"].split(", ")) if name]
-    return f"step {m['step']}: loss: {m['first']}, " + ", ".join(f"{name}: {value}" for name, value in told)
+    told = [(name, value) for value, _, name in (item.partition(" ") for item in m["rest"].split(", ")) if name]
+    named = ", ".join(f"{'learning rate' if name == 'rate' else name}: {value}" for name, value in told)
+    return f"step {m['step']}: loss: {m['first']}, {named}"
 
 
 def _named_each(text: str) -> str:

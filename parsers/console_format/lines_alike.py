@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from parsers.console_format.line_numbers import read_line
-from parsers.console_format.line_prefix import Where, number, whole
+from parsers.console_format.line_prefix import Field, Line, Where, number, whole
 from parsers.console_format.measured import Measured
 from parsers.lazy_regex import lazy_re
 
 NOTE = "no line measures by its words: lines that come again with other numbers were read, each number called by the words before it"
 _TIMES, _UNCOUNTED = 5, 10  # bounds: lines alike that show a loop, with a count that rises and without one
-_MOST_KINDS, _MOST_LINES, _LONGEST = 300, 200_000, 400  # bounds
+_MOST_KINDS, _MOST_LINES, _LONGEST = 300, 50_000, 400  # bounds
 _PARTS = lazy_re(r"[|,;:(){}\[\]=→>»·•∙◦]|\s{2,}|\s[-—–+/*≫♪]\s|//")
 _NAMELESS = "value"
 _EDGES = " \t.+*~#\"'-—–_/\\"
@@ -39,34 +38,19 @@ class LinesAlike:
         self._kinds: dict[tuple[str, ...], list[_Row]] = {}
         self._lines = 0
 
-    def feed(self, measured: Measured, where: Where, text: str) -> None:
+    def feed(self, measured: Measured, where: Where, line: Line) -> None:
         """Takes a line that measured nothing, in a log in which nothing was measured yet."""
-        if self._lines > _MOST_LINES or len(text) > _LONGEST or not measured.empty():
+        if self._lines > _MOST_LINES or len(line.text) > _LONGEST or not measured.empty():
             return
         self._lines += 1
-        line = read_line(text)
         fields = [f for f in line.fields if f.role not in _MARKED and f.tag != "clock"]
-        if not fields:
-            return
-        names, values, told = list[str](), list[float](), list[bool]()
-        of_all = bool(line.mode) and line.text[line.body :].lstrip(_EDGES + "[(|").lower().startswith(line.mode[:3])  # "Val: l1 0.4 kl 4.1"
-        end = line.body
-        for f in fields:
-            word = line.text[f.start : f.end]
-            name = _called(line.text[end : f.start]) or _behind(line.text[f.end :]) or _NAMELESS
-            name = f"{line.mode} {name}" if of_all and line.mode not in name else name
-            names.append(name if name not in names else f"{name} {names.count(name) + sum(n.startswith(f'{name} ') for n in names) + 1}")
-            try:
-                values.append(number(word))
-            except ValueError:
-                return
-            told.append(whole(word) is not None and "." not in word)
-            end = f.end
-        kind = tuple(names)
-        if all(n.startswith(_NAMELESS) for n in names):
-            return  # rows of numbers
-        if kind in self._kinds or len(self._kinds) < _MOST_KINDS:
-            self._kinds.setdefault(kind, []).append(_Row(where, values, told))
+        numbers = [line.text[f.start : f.end] for f in fields]
+        names = _names(line, fields)
+        kind = tuple(f"{name} {names[: i + 1].count(name)}" if name in names[:i] else name for i, name in enumerate(names))
+        known = kind in self._kinds or len(self._kinds) < _MOST_KINDS
+        if known and any(name != _NAMELESS for name in names):  # rows of bare numbers are no lines of a loop
+            row = _Row(where, [number(x) for x in numbers], [whole(x) is not None and "." not in x for x in numbers])
+            self._kinds.setdefault(kind, []).append(row)
 
     def finish(self, measured: Measured) -> None:
         """The log is over: what its lines alike say, where nothing was measured."""
@@ -90,6 +74,17 @@ class LinesAlike:
         for where, step, metrics in sorted(found, key=lambda x: x[0].place):
             last = step if step is not None else last
             yield where, last, metrics
+
+
+def _names(line: Line, fields: list[Field]) -> list[str]:
+    """What each number is called: by the words before it, else by the word behind it, and by the split that the line begins with (``Val: l1 0.4 kl 4.1``)."""
+    begins = bool(line.mode) and line.text[line.body :].lstrip(_EDGES + "[(|").lower().startswith(line.mode[:3])
+    names, end = list[str](), line.body
+    for f in fields:
+        name = _called(line.text[end : f.start]) or _behind(line.text[f.end :]) or _NAMELESS
+        names.append(f"{line.mode} {name}" if begins and line.mode not in name else name)
+        end = f.end
+    return names
 
 
 def _called(gap: str) -> str:

@@ -211,7 +211,7 @@ class Measured(InHand):
         self.now.loose = self.now.loose or (step is None and self.now.step is None and bool(strong))
         if line.context and (summary or told or step is None):
             metrics = [(f"{line.context} {metrics[0][0]}", metrics[0][1]), *metrics[1:]]
-        if near and not line.mode and not told and (not summary and self._goes_on(strong) if strong or more else True):
+        if near and not line.mode and not told and (not (strong or more) or (not summary and self._goes_on(strong))):
             self.now.line = n
             if not strong:
                 self.shapes.learn(line, {})

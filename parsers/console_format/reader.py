@@ -101,7 +101,7 @@ class Reader:
         if words.traceback(where, text, body, self.measured.now.step) or words.arguments(n, text):
             return True
         if words.stated(n, body, self.measured.started):
-            self.alike.feed(self.measured, where, text)
+            self.alike.feed(self.measured, where, read_line(text))
             return True
         if words.program(n, text):
             self.measured.plans.configured(n, text)
@@ -131,7 +131,7 @@ class Reader:
             self._event(where, self._placed(event, line))
         if not reports:
             self.words.configured(self.retold.feed(n, body, measured.started or measured.before, measured.now.line))
-            self.alike.feed(measured, where, line.text)
+            self.alike.feed(measured, where, line)
         if (event is None or event.kind == "start") and not reports and not (measured.now.sure and EPOCH_ABOVE.match(body)):
             self.words.settings(n, text, body, measured.started, measured.dicts.header)
             if text.lstrip().startswith("***** Running training"):
@@ -234,7 +234,7 @@ class Reader:
     def finish(self) -> None:
         for where, line in self.counters.rest():
             if not self.measured.take(where, line):
-                self.alike.feed(self.measured, where, line.text)
+                self.alike.feed(self.measured, where, line)
         self.alike.finish(self.measured)
         self.measured.settle({})
         self.measured.metrics = self.measured.dicts.placed(self.measured.metrics, self.measured.notes)

@@ -10,6 +10,7 @@ Detectron2, fairseq, LeRobot, Megatron-LM, nanoGPT, Stable-Baselines3, Ray, Algo
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from parsers.lazy_regex import lazy_re
 from parsers.other_languages import named_in_english
@@ -90,6 +91,7 @@ BATCH_NAME = ("batch_id", "batch_uid", "batch_hash")  # where nothing finer is k
 STEP_ORDER = {name: i for i, name in enumerate(STEP)}
 
 
+@lru_cache(maxsize=65536)
 def plain(name: str) -> str:
     """A name as the lists above spell it: ``Global Step`` -> ``global_step``."""
     return named_in_english(name.strip().lower()).replace(" ", "_").replace("-", "_")
