@@ -13,7 +13,7 @@ How it decides
     the vocabulary times the accumulation steps, or log base 2 of it. *Clipped norm*: the gradient norm never
     exceeds the clipping threshold and often equals it. *Mean of the run*: a second value at a step is the mean of all
     before it; the series goes without it. *Meter*: at even distances the loss is zero, or off its neighbours by one factor while
-    the gradient norm stays where it is: a meter that was read empty, or begun anew and divided by a full window, or a sum.
+    the gradient norm stays where it is, or one term is while the loss stays: a meter that was read empty, or begun anew and divided by a full window, or a sum.
     *Zeros*: two metrics are exactly zero in the same rows, twice or more at whatever distance, and in none other. *File gone*: TensorFlow says
     that its file of events disappeared.
 
@@ -41,7 +41,7 @@ from forensics.errors import CannotTell
 from forensics.run import meter_dips, settings
 from forensics.run.endings import events
 from forensics.run.robust import median
-from forensics.run.series import Series, series
+from forensics.run.series import Series, parts, series
 from forensics.spikes import excursions, nan_filter_rows
 from parsers.tables import Run
 
@@ -105,8 +105,10 @@ def detect(run: Run) -> Iterator[Finding]:
         if len(meter_dips.often_logged(run)) < meter_dips.PAIR:
             raise CannotTell("loss.train was not logged, nor other metrics often enough")
         return
-    for made in (_filtered, _dropped, _poisoned, _unit, _run_mean, _meter):
+    for made in (_filtered, _dropped, _poisoned, _unit, _run_mean):
         yield from made(run, s)
+    for x in (s, *parts(run, meter_dips.TERM)[: meter_dips.LOOKED]):
+        yield from _meter(run, x)
     yield from _clipped(run)
 
 
@@ -122,16 +124,14 @@ def _filtered(run: Run, s: Series) -> Iterator[Finding]:
         level = median(s.value[max(row - excursions.LEVEL, 0) : row])
         a = int(settings.number(run, "accumulation") or 1)
         count = "how many micro-batches were NaN cannot be told"
+        first = step - s.interval + match.finished + 1 if match else None
         if match is not None:
-            first = step - s.interval + match.finished + 1
             how = "all micro-batches from" if match.forever else f"{match.nans} of {a} micro-batches of"
             count = f"{how} step {first} were NaN, which makes {match.expected:.4g}"
-        made = f"Loss {value:.4g} at step {step} (level {level:.4g}) is the Trainer's NaN filter, not the training"
-        title = f"{made}: {count}"
-        nan_step = step - s.interval + match.finished + 1 if match else None
+        title = f"Loss {value:.4g} at step {step} (level {level:.4g}) is the Trainer's NaN filter, not the training: {count}"
         forever = bool(match and match.forever)
         nans, expected = (match.nans, match.expected) if match else (None, None)
-        facts = Filtered("nan_filter", step, value, level, nans, nan_step, expected, forever, a, s.interval)
+        facts = Filtered("nan_filter", step, value, level, nans, first, expected, forever, a, s.interval)
         yield _finding(run, s, (row, row), facts, title, "warning", f"logged {value:.4g}")
 
 

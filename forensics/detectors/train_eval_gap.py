@@ -12,7 +12,7 @@ How it decides
     errors above the lowest stretch of as many), which is at least three evaluations back, and the training loss fell meanwhile. The
     noise is that of the evaluations after the lowest, where they are enough: the steep way down says nothing about it. Where as many
     held-out answers are right in the end as when the loss was lowest, and it is not half as high again, it is for information: only
-    the certainty of wrong answers grew. So it is where it ends no higher than the training loss, and whatever the training loss does, where an evaluation ends 2 % worse than its best
+    the certainty of wrong answers grew. So it is where it ends no higher than the training loss and keeps half of what it had gained, and whatever the training loss does, where an evaluation ends 2 % worse than its best
     and the noise does not explain it (10 % with fewer than five): the best one tells which checkpoint to keep; and a warning, where five and more end half as high
     again, three times their noise, with fewer answers right, and the training loss does not. Where none of held-out data was
     logged this is said of a score that was taken half as often as the loss, or less. For information, too, where training ends with a quarter of all answers more right.
@@ -177,8 +177,9 @@ def gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
     at_end = level_at(train, int(step[-1]))
     if at_best is None or at_end is None or at_end >= at_best or falls_without_end(train.value[train.usable]):
         return None
-    if held.name == "loss.eval" and train.name == "loss.train" and final <= median(train.value[train.usable][-BACK:]):
-        return None  # what was learnt by heart is known better than what was never seen
+    undone = rise >= max(AGAIN * float(x[0] - x[best]), UNDONE * abs(float(x[best])))
+    if held.name == "loss.eval" and train.name == "loss.train" and final <= median(train.value[train.usable][-BACK:]) and not undone:
+        return None  # what was learnt by heart is known better than what was never seen, unless the two are on other scales
     title = (
         f"{_at_best(held)} at step {step[best]} ({held.logged(x[best]):.4g}) and ends at {held.logged(x[-1]):.4g}, "
         f"while {'training loss' if train.name == 'loss.train' else train.tag} keeps falling from {at_best:.4g} to {at_end:.4g}"

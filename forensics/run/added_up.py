@@ -40,7 +40,7 @@ def _set_back(x: Floats) -> Total | None:
         return None
     whole = x[: len(x) // rows * rows].reshape(-1, rows)
     added = np.diff(whole, axis=1)
-    even = np.abs(whole[1:, 0] / np.median(added[1:], axis=1) - 1) <= SAME
+    even = np.abs(whole[1:, 0] / np.median(added[1:, :LEVEL], axis=1) - 1) <= SAME
     return Total(0, rows) if even.all() and (added > 0).all() else None
 
 

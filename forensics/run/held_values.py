@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,8 +27,7 @@ def one_each(s: Series) -> Series:
         return s
     begins = [c + n * each // k for c, each, k in zip(changes.tolist(), long.tolist(), times.tolist(), strict=False) for n in range(k)]
     rows = np.array([0, *begins, changes[-1]])
-    cut = {f.name: x[rows] for f in fields(s) if isinstance(x := getattr(s, f.name), np.ndarray)}
-    return replace(s, **cut, interval=s.interval * every)
+    return replace(s.only(rows), interval=s.interval * every)
 
 
 def _held(x: np.ndarray) -> bool:

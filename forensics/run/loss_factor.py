@@ -6,6 +6,7 @@ multiple of the evaluation loss of the same weights, and of the chance level ln(
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from forensics.run import settings
 from forensics.run.evaluations import guessing, outcomes
-from forensics.run.inputs import surviving
+from forensics.run.inputs import PREFERENCES, surviving
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.run.settings import Setting
 from parsers.tables import Run
@@ -66,6 +67,14 @@ def configured(run: Run, found: Sequence[Measured]) -> tuple[Measured, Factor] |
     return min(near, key=lambda x: x[0])[1:] if near else None
 
 
+def agreed(found: Sequence[Measured]) -> Measured | None:
+    """The ratio over chance where that over the evaluations is the same: a model that is bad at first is as bad in its evaluation, and a harder set or a
+    term that only training has is no factor."""
+    if len(found) < 2 or min(m.ratio for m in found) < LEAST:
+        return None
+    return found[0] if abs(found[0].ratio / found[1].ratio - 1) <= AT_EVALUATION else None
+
+
 def candidates(run: Run) -> list[Factor]:
     """Batch sizes, accumulation, processes and lengths that config sets, their shares by process, and batch times length."""
     world, batches, lengths = (
@@ -83,11 +92,19 @@ def candidates(run: Run) -> list[Factor]:
 def over_chance(run: Run) -> Measured | None:
     """The first training loss over ln(classes); None where it is no cross entropy, or not that of the untrained model."""
     loss = series(run, "loss.train")
-    chance = guessing(run, loss) if loss is not None else None
+    chance, told = _chance(run, loss) if loss is not None else (None, "")
     if loss is None or chance is None or not len(rows := surviving(loss)) or loss.step[rows[0]] > max(2 * loss.interval, BEGINS):
         return None
-    step, against = int(loss.step[rows[0]]), f"chance level (ln({outcomes(run):.0f}) = {chance:.3g})"
-    return Measured(float(loss.value[rows[0]]) / chance, against, step, step, loss.place(run, rows[0]), AT_CHANCE)
+    step = int(loss.step[rows[0]])
+    return Measured(float(loss.value[rows[0]]) / chance, f"chance level ({told} = {chance:.3g})", step, step, loss.place(run, rows[0]), AT_CHANCE)
+
+
+def _chance(run: Run, loss: Series) -> tuple[float | None, str]:
+    """What guessing costs, and how it is said: of two answers that are compared one is right, whatever the vocabulary (Rafailov et al., arXiv
+    2305.18290, eq. 7: a policy that still is its reference has no margin)."""
+    if any(series(run, name) is not None for name in PREFERENCES):
+        return math.log(2), "ln(2)"
+    return guessing(run, loss), f"ln({outcomes(run) or 0:.0f})"
 
 
 def _over_evaluation(run: Run, loss: Series) -> Measured | None:

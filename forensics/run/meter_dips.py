@@ -19,6 +19,7 @@ from forensics.run.series import Floats, Ints, Series, names, parts, series
 from forensics.spikes.medians import centred_median
 from parsers.tables import Run
 
+TERM = "loss.aux"
 LEAST = 4  # bound: dips, whose three distances are one
 WINDOW = 11  # values: a dip and five on either side
 APART = 4  # bound: logging intervals between two dips, so that most of the neighbours are none
@@ -42,17 +43,20 @@ class Dips:
 
 
 def dips(run: Run, s: Series) -> Dips | None:
-    """The dips of a loss that come back at even distances; a policy's loss is zero at its first update for a reason."""
+    """The dips of a loss that come back at even distances; a policy's loss is zero at its first update for a reason. Of a term of the loss only what is
+    too high while the loss is as before: some are computed at every so many steps alone."""
     rows = np.flatnonzero(s.usable)
     x = s.value[rows]
-    if len(x) < LEAST * APART or float(x.min()) < 0 or is_policy(run):
+    signed = len(x) > 0 and float(x.min()) < 0
+    if len(x) < LEAST * APART or signed and x.all() or is_policy(run):
         return None
+    x = np.abs(x)  # of a loss that goes below zero the zeros are looked for, which have no sign
     level = centred_median(x, WINDOW)
     ratio = np.divide(x, level, out=np.ones(len(x)), where=level > 0)
-    low = _lowest(x, ratio)
+    low = None if s.name == TERM else _lowest(x, ratio)
     if low is None and x.min() > 0:  # in logs a peak is a dip upside down
         low = _lowest(1 / x, 1 / np.maximum(ratio, np.finfo(float).tiny))
-        if low is None or median(ratio[low]) < (SUMS if _norm(run) is None else 1 / CLEAR):
+        if low is None or median(ratio[low]) < (SUMS if _norm(run) is None and s.name != TERM else 1 / CLEAR):
             return None
     if low is None:
         return None
@@ -60,7 +64,7 @@ def dips(run: Run, s: Series) -> Dips | None:
     if np.ptp(gaps) > s.interval or gaps.min() < APART * s.interval:
         return None
     factor = median(ratio[low])
-    return None if _shared(run, s.step[rows[low]], factor) else Dips(rows[low], factor, int(np.median(gaps)), median(level[low]))
+    return None if _shared(run, s.name, s.step[rows[low]], factor) else Dips(rows[low], factor, int(np.median(gaps)), median(level[low]))
 
 
 def lifted(run: Run, s: Series) -> list[int]:
@@ -124,10 +128,10 @@ def _norm(run: Run) -> Series | None:
     return series(run, "grad.norm") or (alone[0] if len(alone) == 1 else None)
 
 
-def _shared(run: Run, step: Ints, factor: float) -> bool:
+def _shared(run: Run, name: str, step: Ints, factor: float) -> bool:
     """Whether the gradient norm, or else the evaluation loss, goes down or up with the loss, or was not logged where only it could tell that the batch is
-    no easier or harder."""
-    norm = _norm(run)
+    no easier or harder. With a term it is the loss."""
+    norm = _norm(run) if name != TERM else series(run, "loss.train")
     if norm is None and factor > 1:
         norm = series(run, "loss.eval")  # of the same epochs
     if norm is None:

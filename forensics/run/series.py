@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from forensics.run import added_up, axes, order, summed_terms
-from forensics.run.metric_columns import arrays, column_at, place_in, rows_of
+from forensics.run import added_up, axes, copies, empty_windows, order, summed_terms
+from forensics.run.metric_columns import arrays, column_at, rows_of
 from forensics.run.once import once
-from parsers.tables import DATED, LINES_COUNTED, Run
+from parsers.tables import DATED, Run
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,8 +28,8 @@ STATES = (
 class Series:
     """A metric over the whole run, by attempt and step, one value a step; all arrays have the same length.
 
-    The steps of a tag that counts epochs are those of the run at that time. ``attempt`` tells the attempts apart; ``alive`` is False where a later attempt logged the same step again (the abandoned
-    branch). ``interval`` is the usual distance of two logged steps.
+    The steps of a tag that counts epochs are those of the run at that time. ``attempt`` tells the attempts apart; ``alive`` is False where a later
+    attempt logged the same step again (the abandoned branch). ``interval`` is the usual distance of two logged steps.
     """
 
     name: str
@@ -50,6 +50,7 @@ class Series:
     rises: bool = False  # the values are negated, for training raises them: an objective that is judged as a loss
     summaries: tuple[tuple[int, float, int], ...] = ()  # (step, value, at) of means over the run, left out
     summed: added_up.Total | None = None  # how the log adds the values up, which are taken apart here
+    empty: tuple[int, ...] = ()  # steps at which zero was written for a mean of nothing, left out
 
     @property
     def seconds(self) -> float:
@@ -74,6 +75,10 @@ class Series:
 
     def __len__(self) -> int:
         return len(self.step)
+
+    def only(self, rows: Ints | NDArray[np.bool_]) -> Series:
+        """The series of some of its rows."""
+        return replace(self, **{f.name: x[rows] for f in fields(self) if isinstance(x := getattr(self, f.name), np.ndarray)})
 
     def attempts(self, first: int | None = None, last: int | None = None) -> Iterator[tuple[int, Ints, Floats]]:
         """(attempt, step, value) of each attempt, cut to [first, last]."""
@@ -124,8 +129,17 @@ def series(run: Run, name: str) -> Series | None:
     """
     if (found := _build(run, name)) is None:
         found = next(iter(_sum(run, name)), None)
+    if found is not None and name in empty_windows.MEANS and empty_windows.may_hold(found.value):
+        return _of_episodes(run, found)
     total = added_up.total(found.value) if found is not None and name == "loss.train" and not found.attempt.any() else None
     return found if found is None or total is None else replace(found, value=added_up.taken_apart(found.value, total), summed=total)
+
+
+def _of_episodes(run: Run, s: Series) -> Series:
+    """A mean over episodes without the zeros where none ended."""
+    beside = (p for name in names(run, len(s)) for p in parts(run, name) if np.array_equal(p.step, s.step))
+    none = empty_windows.empty(s.value, ((p.name, p.tag, p.value) for p in beside))
+    return replace(s.only(~none), empty=tuple(s.step[none].tolist())) if none.any() else s
 
 
 def _sum(run: Run, name: str) -> list[Series]:
@@ -165,7 +179,7 @@ def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = 
         rows = rows[column_at(columns, "rank", rows) == rank]
     if not len(rows):
         return None
-    rows = _of_one_log(run, columns, rows)
+    rows = copies.best(run, columns, rows)
     ranks = column_at(columns, "rank", rows)
     rank = int(ranks.min())
     rows = rows[ranks == rank] if (ranks != rank).any() else rows
@@ -198,40 +212,6 @@ def _build(run: Run, name: str, only_tag: int | None = None, rank: int | None = 
         rank=rank,
         summaries=summaries,
     )
-
-
-def _of_one_log(run: Run, columns: dict[str, Any], rows: Ints) -> Ints:
-    """Those of one tag in one format, where several carry a name."""
-    tag, source = columns["tag"][rows], column_at(columns, "source", rows)
-    if (tag == tag[0]).all() and (source == source[0]).all():
-        return rows
-    formats = {s.path: s.format for s in run.sources}
-    group_of = np.array([place_in(columns["formats"], formats.get(s, s)) for s in columns["sources"]], np.int64)
-    groups = tag.astype(np.int64) * len(columns["formats"]) + group_of[source]
-    groups -= groups.min()  # one name's tags are few: counting from the first tag of all costs a pass over all tags
-    counted = {s.path for s in run.sources if LINES_COUNTED in s.note}
-    lines = np.array([s in counted for s in columns["sources"]])[source]
-    printed = np.array([formats.get(s) == "console" for s in columns["sources"]])[source]
-    best = _best_covered(groups, columns["step"][rows], columns["value"][rows], columns["time"][rows], lines, printed)
-    return np.asarray(rows[groups == best], np.int64)
-
-
-def _best_covered(groups: Ints, step: Ints, value: Floats, time: Floats, lines: NDArray[np.bool_], printed: NDArray[np.bool_]) -> int:
-    """The group with most points, those at numbers of lines worth half; of two copies the one that goes further, then the one with clocks, then the
-    one that was not printed for people, which rounds, then the one whose values most have (the rates of parameter groups). Values that follow each
-    other at one step are one point, such as a check before the first epoch."""
-    clocks = np.bincount(groups, np.isfinite(time))
-    reach = np.full(len(clocks), -1, np.int64)
-    np.maximum.at(reach, groups, step)
-    rows = np.argsort(groups, kind="stable")
-    rows = rows[np.append(True, (np.diff(step[rows]) != 0) | (np.diff(groups[rows]) != 0))]
-    count = np.bincount(groups[rows], 1 - lines[rows] / 2)
-    rounds = np.bincount(groups, printed)
-    order_by = (rounds, -clocks, -reach, -count)
-    best = int(np.lexsort(order_by)[0])
-    tied = np.flatnonzero(np.all([key == key[best] for key in order_by], axis=0))
-    told = [value[groups == g].tobytes() for g in tied] if len(tied) > 2 else [b""]
-    return int(tied[max(range(len(told)), key=lambda i: (told.count(told[i]), -i))])
 
 
 @once

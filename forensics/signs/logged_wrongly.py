@@ -26,7 +26,7 @@ def unit_artefact(s: Symptoms) -> Sign:
 
 
 def loss_times_constant(s: Symptoms) -> Sign:
-    """At first the training loss is n times the evaluation loss, or n times chance, and config sets n: a sum for a mean."""
+    """At first the training loss is n times the evaluation loss, or n times chance, and config sets n, or n times both: a sum for a mean."""
     measured = loss_factor.measured(s.run)
     if not measured:
         return cannot_tell("neither an early evaluation loss nor chance level is known to hold the first training losses against.")
@@ -35,6 +35,9 @@ def loss_times_constant(s: Symptoms) -> Sign:
         m, n = match
         text = f"The training loss is {m.ratio:.3g} times {m.against} at step {m.step}, and {n.says} is {n.value}."
         return seen(text, where=n.where, first=m.step, last=m.last)
+    if both := loss_factor.agreed(measured):
+        text = f"The training loss is {both.ratio:.3g} times {both.against} and {measured[1].ratio:.3g} times {measured[1].against}"
+        return seen(f"{text}: one factor, which no setting tells.", where=both.where, first=both.step, last=measured[1].last)
     m = measured[0]
     text = f"The training loss is {m.ratio:.3g} times {m.against} at step {m.step}"
     if m.ratio >= loss_factor.LEAST and not loss_factor.candidates(s.run):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from forensics.detectors import divergence
+from forensics.run import empty_windows
 from forensics.run.inputs import LOST, is_policy
 from forensics.run.robust import mean_exceeds, median, robust_sigma
 from forensics.run.series import Floats, Series, parts, series
@@ -20,6 +21,7 @@ EFFECTS = {
     "reward_fell": "rl.reward",
     "reward_steps_to_other_scale": "rl.reward",
     "evaluated_return_falls_behind": "rl.reward",
+    "return_of_no_episode": "rl.reward",
 }  # symptoms of their own
 
 NOISES = 3.0  # standard errors
@@ -143,3 +145,15 @@ def _beside(s: Series, first: int) -> tuple[float, float] | None:
         s.value[s.usable & side][part] for side, part in ((s.step < first, slice(-BESIDE, None)), (s.step >= first, slice(BESIDE)))
     )
     return (median(was), median(then)) if len(was) and len(then) else None
+
+
+def return_of_no_episode(s: Symptoms) -> Sign:
+    """Mean returns of zero where no episode ended, by a length of zero or a count of episodes that stays; they are left out of the returns."""
+    logged = [x for name in empty_windows.MEANS if (x := series(s.run, name)) is not None]
+    if not logged:
+        return cannot_tell("neither returns nor lengths of episodes were logged.")
+    empty = next((x for x in logged if x.empty), None)
+    if empty is None:
+        return absent(f"No value of {logged[0].tag} is known to be the mean of no episode.")
+    text = f"{empty.tag} is exactly zero at {len(empty.empty)} steps in which no episode ended, and {empty.value[0]:.4g} to {empty.value[-1]:.4g} at the others"
+    return seen(f"{text}: the mean of none.", where=empty.place(s.run, 0), first=empty.empty[0], last=empty.empty[-1])

@@ -34,6 +34,8 @@ SUBJECT = "learning_rate"  # the other half of it
 
 REMEMBERED = 100  # steps: between the 20 and the 1000 that Adam's second moment remembers with a beta2 of 0.95 and of 0.999
 FEW = 10  # values: a path of fewer shows neither jump nor schedule
+UPPER, THIRDS, LEAST = 0.5, 3, 5  # units: of the peak, of that stretch; bound: medians of five
+STANDS = 0.9  # unit: a tenth; measured: of 20 runs far above the usual rate those at 0.92 and more have learnt too little, sound ones are at 0.12 to 0.88
 ERRORS = 5.0  # statistical: of two medians; normal noise does it once in 3.5 million, and a loss that still falls not even then
 LIKE = 0.15  # two factors are one within so much: ends are read off logged steps, accumulation leaves remainders
 
@@ -89,6 +91,23 @@ def _level_after(s: Symptoms, jump: Finding[lr_schedule.Facts], moved: list[Find
         return seen(f"{text}.", [jump], first=at)
     away = f"; the loss leaves its level at step {moved[0].first_step}, away from the jump" if moved else ""
     return absent(f"{text}{away}.", moved[:1])
+
+
+def loss_stands_at_high_rate(s: Symptoms) -> Sign:
+    """While the rate is in its upper half the training loss ends no tenth lower than it began there: at this rate nothing is learnt."""
+    rate, loss = series(s.run, "lr"), series(s.run, "loss.train")
+    if loss is None or rate is None or not rate.usable.any():
+        return cannot_tell(f"{NOT_LOGGED if loss is not None else 'the training loss was not logged'}.")
+    step, x = loss.step[loss.usable], loss.value[loss.usable]
+    at = np.interp(step, rate.step[rate.usable], rate.value[rate.usable])
+    rows = np.flatnonzero(at >= UPPER * at.max(initial=0))
+    if len(rows) < THIRDS * LEAST or float(x[rows].min()) <= 0:
+        return cannot_tell(f"fewer than {THIRDS * LEAST} positive losses were logged while the rate was in its upper half.")
+    first, *_, last = (median(part) for part in np.array_split(x[rows], THIRDS))
+    begin, end = int(step[rows[0]]), int(step[rows[-1]])
+    text = f"While the learning rate is above half of its peak, from step {begin} to {end}, the loss goes from {first:.4g} to {last:.4g} (medians of its thirds)."
+    told = seen if last > STANDS * first else absent
+    return told(text, where=loss.place(s.run, int(np.flatnonzero(loss.usable)[rows[0]])), first=begin, last=end)
 
 
 def rate_reset_at_resume(s: Symptoms) -> Sign:

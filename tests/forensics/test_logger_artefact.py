@@ -151,6 +151,29 @@ def test_zeros_of_a_loss_near_the_last_digit_are_no_meter() -> None:
     assert "meter" not in found(run_of({"loss.train": x}, interval=10))
 
 
+def test_zeros_of_a_loss_that_goes_below_zero() -> None:
+    x = noisy(160, 0.03) - 12
+    x[DIPS] = 0
+    assert found(run_of({"loss.train": x}, interval=10))["meter"].facts.count == 8
+    x[DIPS] = -50
+    assert "meter" not in found(run_of({"loss.train": x}, interval=10))
+
+
+@pytest.mark.parametrize(("whole", "made"), [(1.0, True), (5.0, False), (None, False)])
+def test_a_term_that_is_too_high_while_the_loss_is_as_before(whole: float | None, made: bool) -> None:
+    term, loss = noisy(160, 0.03), noisy(160, 0.1, seed=1)
+    term[DIPS] *= 5
+    loss[DIPS] *= whole or 1.0
+    run = run_of({"loss.aux": term, ("loss.train" if whole else "other/x"): loss}, interval=10)
+    assert ("meter" in found(run)) == made
+
+
+def test_a_term_of_every_so_many_steps_is_no_meter() -> None:
+    term = noisy(160, 0.03)
+    term[DIPS] = 0
+    assert "meter" not in found(run_of({"loss.aux": term, "loss.train": noisy(160, 0.1, seed=1)}, interval=10))
+
+
 def emptied(*tags: str, **other: np.ndarray) -> Run:
     x = noisy(160, 0.03)
     x[DIPS] = 0

@@ -47,6 +47,12 @@ def test_a_total_that_is_set_back_now_and_then(rows: int) -> None:
     assert np.allclose(s.value, LOSS)
 
 
+def test_a_total_whose_loss_halves_within_the_first_rounds() -> None:
+    falls = LOSS * (1 + 2 * np.exp(-T / 10))
+    run = run_of({"loss.train": set_back(falls, 10)})
+    assert loss_added_up(Symptoms(run, ())).state == "seen"
+
+
 @pytest.mark.parametrize(
     "loss",
     [

@@ -40,6 +40,10 @@ def looked(sign: str, run: Run) -> Sign:
     ("loss_times_constant", {"loss.train": 32 * FALLS}, {"vocab_size": 50, "batch_size": 32}, None, SEEN),
     ("loss_times_constant", {"loss.train": 32 * FALLS, "loss.eval": FALLS}, {"global_batch": 64, "world_size": 2}, None, SEEN),
     ("loss_times_constant", {"loss.train": FALLS, "loss.eval": FALLS}, {"batch_size": 32}, None, ABSENT),
+    ("loss_times_constant", {"loss.train": 16 * FALLS, "loss.eval": FALLS}, {"vocab_size": 50, "batch_size": 3}, None, SEEN),  # of both
+    ("loss_times_constant", {"loss.train": 16 * FALLS, "loss.eval": 4 * FALLS}, {"vocab_size": 50, "batch_size": 3}, None, ABSENT),
+    ("loss_times_constant", {"loss.train": 8 * math.log(2) * FLAT / 0.9, "pref.margin": 1 - FLAT}, {"grad_accum": 8, "vocab_size": 50}, None, SEEN),
+    ("loss_times_constant", {"loss.train": math.log(2) * FLAT / 0.9, "pref.margin": 1 - FLAT}, {"grad_accum": 8, "vocab_size": 50}, None, ABSENT),
     ("loss_times_constant", {"loss.train": 20 * FLAT, "loss.eval": FLAT}, {"batch_size": 32}, None, ABSENT),
     ("loss_times_constant", {"loss.train": 32 * FLAT, "loss.eval": FLAT}, {}, None, CANNOT_TELL),
     ("loss_times_constant", {"loss.train": 32 * FALLS}, {"batch_size": 32}, None, CANNOT_TELL),
