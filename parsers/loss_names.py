@@ -82,6 +82,11 @@ def term(tag: str) -> Loss:
     return _loss(words(tag), "")
 
 
+def is_term(loss: Loss) -> bool:
+    """Whether all its words are those of the terms of a sum: what needs no word that says loss."""
+    return bool(loss.core) and set(loss.core.split()) <= _loss_words("aux")
+
+
 class Losses(NamedTuple):
     """What a source has: the cores of its losses, all of them and by (split, rank); and whether it is of reinforcement
     learning, where the losses of policy and value are the headline."""

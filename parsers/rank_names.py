@@ -8,6 +8,7 @@ _PROCESS = r"(?:(?:local|global|data_parallel|model|tensor|zero_pp|mp|tp|dp)_?)?
 _NUMBERED = lazy_re(rf"(?i)[-_.]?(?:{_PROCESS})[-_.]?\d+")
 _SHARD = lazy_re(rf"(?i)(?:[-_.]?(?:{_PROCESS})[-_.]?|consolidated\.|-model_)\d+")  # Llama and Mistral number model-parallel shards
 _RANK = lazy_re(r"(?i)(?<![a-z])(?<!lora[-_.])(?<!low[-_.])rank[-_.]?(\d{1,6})(?!\d)")  # the rank of an adapter is no process
+_BY_RANK = lazy_re(r"(?i)^(?:(?:per|by|all)[-_.]?)?ranks?[-_.]|[-_.](?:(?:per|by|all)[-_.]?)ranks?$|[-_.]ranks$")
 _TORCHRUN = lazy_re(r"(?:^|(?<=/))(attempt_\d+)/(\d{1,6})(?=/)")  # torch.distributed.elastic: <run id>/attempt_0/<local rank>/stderr.log
 
 
@@ -30,3 +31,9 @@ def number(path: str) -> int | None:
 def shard_of(path: str) -> str | None:
     """A checkpoint file's path without the first number of a rank; None where it has none."""
     return _SHARD.sub("", path, count=1) if _SHARD.search(path) else None
+
+
+def of_element(tag: str, place: object) -> str | None:
+    """The tag of one number of a list that has one for each process (``rank_loss: [2.1, 2.2]``); None of any other list."""
+    rest, listed = _BY_RANK.subn("", tag)
+    return f"rank{place}/{rest}" if listed and rest and isinstance(place, int) else None

@@ -30,6 +30,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
+from forensics.run import loss_terms
 from forensics.run.announced import announced
 from forensics.run.evaluations import shares
 from forensics.run.inputs import surviving
@@ -66,8 +67,9 @@ class Facts(BaseFacts):
 
 
 def curves(run: Run) -> list[tuple[Series, bool]]:
-    """The evaluations to look at, and whether each rises as the model gets better: the loss, the accuracy, then every score of held-out data."""
+    """The evaluations to look at, and whether each rises as the model gets better: the loss, else its terms, the accuracy, then every score."""
     found = [(s, name == "acc.eval") for name in ("loss.eval", "acc.eval") if (s := series(run, name)) is not None]
+    found = found if series(run, "loss.eval") is not None else [*((s, False) for s, _ in loss_terms.held_out(run)), *found]
     return [(s, hits) for s, hits in (*found, *((c.logged, c.rises) for c in scores(run))) if s.usable.sum() >= LEAST]
 
 
@@ -106,11 +108,9 @@ def _stepped(run: Run, s: Series, *, hits: bool) -> Finding | None:
     better = size if hits else -size
     unseen = hits or series(run, "loss.train") is None  # a loss that falls as the training's was not let through above
     learns = (not slow and _learns(y, i, better)) if unseen else better > 0 and float(np.abs(np.diff(y)[:i]).max()) > HALF * better
-    learns |= better > 0 and any(
-        a.about in ("data", "loss") and previous <= a.step <= step for a in announced(run)
-    )  # other data from there on, as config has it
-    # two evaluations are no level from which one could step
-    learns |= better > 0 and (i + 1 < LASTS or _rate_falls(run, int(s.step[rows[max(i - 1, 0)]]), step))
+    other_data = any(a.about in ("data", "loss") and previous <= a.step <= step for a in announced(run))  # from there on, as config has it
+    # a few evaluations do not tell how fast it learns, nor two a level from which one could step
+    learns |= better > 0 and (other_data or i + 1 < (LASTS if hits else BESIDE) or _rate_falls(run, int(s.step[rows[max(i - 1, 0)]]), step))
     severity = "info" if alone or learns else "warning"
     steps, times = (step, int(s.step[rows[-1]])), (s.clock(rows[i + 1]), None)
     return evidence.found(facts, title, steps, severity, shown, times=times)

@@ -166,18 +166,18 @@ def gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
     best = int(np.argmin(x))
     final = median(x[-BACK:])
     noise = _noise(x, best)
-    rise = final - float(x[best])
-    lost = min(UNDONE * float(x[0] - x[best]), AGAIN * abs(float(x[best])))  # a steep first fall says nothing of what the rest is worth
+    rise, gain = final - float(x[best]), float(x[0] - x[best])
+    lost = min(UNDONE * gain, AGAIN * abs(float(x[best])))  # a steep first fall says nothing of what the rest is worth
     if rise <= (POINT if held.rises else 0) or rise < lost:
         return None
     least = _least(held) * abs(float(x[best]))
     if best >= len(x) - BACK or rise < least or not (rise >= NOISES * noise or climbs(x[best:]) or _stands_above(x)):
         return None
-    at_best = level_at(train, int(step[best]))
-    at_end = level_at(train, int(step[-1]))
+    at_best, at_end = level_at(train, int(step[best])), level_at(train, int(step[-1]))
     if at_best is None or at_end is None or at_end >= at_best or falls_without_end(train.value[train.usable]):
         return None
-    undone = rise >= max(AGAIN * float(x[0] - x[best]), UNDONE * abs(float(x[best])))
+    much = UNDONE * abs(float(x[best]))
+    undone = gain >= much and rise >= max(AGAIN * gain, much)
     if held.name == "loss.eval" and train.name == "loss.train" and final <= median(train.value[train.usable][-BACK:]) and not undone:
         return None  # what was learnt by heart is known better than what was never seen, unless the two are on other scales
     title = (
@@ -186,10 +186,9 @@ def gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
     )
     late = not held.rises and bool(x[0] < LATE * np.median(train.value[np.isfinite(train.value)][:5]))
     lowest, first, last = float(x[best]), int(step[best]), int(step[-1])
-    shares = rise / (abs(lowest) or 1.0), 1 - at_end / (at_best or 1.0), float(x[0] - lowest) / (abs(float(x[0])) or 1.0)
+    shares = rise / (abs(lowest) or 1.0), 1 - at_end / (at_best or 1.0), gain / (abs(float(x[0])) or 1.0)
     facts = Facts(first, held.logged(lowest), held.logged(float(x[-1])), *shares, late)
-    marks = [{"step": first, "label": "best evaluation", "kind": "event"}]
-    logged = _as_logged(held)
+    logged, marks = _as_logged(held), [{"step": first, "label": "best evaluation", "kind": "event"}]
     shown = [evidence.window(s, int(step[0]), last, *marks, title=s.tag, margin=0, where=s.place(run, 0)) for s in (logged, train)]
     sure = held.name.startswith("loss.") and facts.rise < AGAIN and scores_hold(run, first, 1 - PAST)
     return evidence.on_rows(logged, (keep[best], keep[-1]), facts, title, "info" if sure else "warning", *shown)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from forensics.run import settings
+from forensics.run import loss_terms, settings
 from forensics.run.robust import median
 from forensics.run.scores import held_out
 from forensics.run.series import Floats, Ints, Series, series
@@ -35,10 +35,13 @@ def evaluations(run: Run, name: str = "loss.eval") -> tuple[Ints, Floats]:
 def improves_after(run: Run, step: int) -> str:
     """What the evaluations after a step say against harm, by their loss or else their first score, where the best of all stands in their last fifth,
     which as a whole is better than any before the step, or where each of all is better than the one before; nothing otherwise. A training loss that
-    rises meanwhile measures something else: augmentation, a weight of its terms, harder data."""
+    rises meanwhile measures something else: augmentation, a weight of its terms, harder data. Of terms of a loss all have to get better."""
     held = held_out(run)
-    if held is None:
-        return ""
+    told = [_improves_after(s, step) for s in ([s for s, _ in loss_terms.held_out(run)] if held is None else [held])]
+    return told[0] if told and all(told) else ""
+
+
+def _improves_after(held: Series, step: int) -> str:
     at, x = held.step[held.usable], held.value[held.usable]
     after, before = x[at > step], x[at <= step]
     in_order = len(after) > 0 and len(x) >= IN_ORDER and bool((np.diff(x) < 0).all())

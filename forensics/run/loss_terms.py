@@ -6,7 +6,7 @@ import numpy as np
 
 from forensics.run.metrics_in_words import worded
 from forensics.run.robust import median
-from forensics.run.series import Floats, Series, parts, series
+from forensics.run.series import Floats, Series, names, parts, series
 from parsers import loss_names
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
@@ -14,6 +14,8 @@ from parsers.tables import Run
 RECONSTRUCTION = r"\b(recon|reconstruction|rec|nll|mse|bce|ce|cross ?entropy|x ?ent)\b"
 A_WEIGHT = r"(w|weight|coef|coeff|factor|beta|lambda|scale|anneal(ing)?)"
 KL_TERM = rf"^(?!.*\b(w|weight|lambda|beta) (kl|kld)\b).*\b(kl|kld|kldiv|kl div(ergence)?)\b(?!.*\b{A_WEIGHT}\b)"
+LEAST = 3  # bound: values that make a median
+_OTHER = "other/"
 FIFTH = 0.2  # share of the values that make a level; as the plateau detector has it
 SMALL = 0.1  # of the sum; paper: Wang, Teng, Perdikaris (arXiv 2001.04536) weigh terms so that none has a tenth of the others' gradients
 FELL, STILL = 0.5, 0.1  # unit: the sum halves, and the term stays within a tenth
@@ -44,8 +46,11 @@ def is_penalty(tag: str) -> bool:
 
 
 def held_out(run: Run) -> list[tuple[Series, Series]]:
-    """(of held-out data, of the training) of the terms that were logged of both, penalties apart."""
-    terms = {(loss.split, loss.core): s for s in parts(run, "loss.aux") if not is_penalty(s.tag) and (loss := loss_names.term(s.tag)).core}
+    """(of held-out data, of the training) of the terms that were logged of both, penalties apart, whether their names say that they are losses or not."""
+    logged = [(s, loss_names.term(s.tag)) for s in parts(run, "loss.aux")]
+    unsaid = [name for name in names(run, LEAST) if name.startswith(_OTHER) and loss_names.is_term(loss_names.term(name.removeprefix(_OTHER)))]
+    logged += [(s, loss_names.term(s.tag)) for name in unsaid for s in parts(run, name)]
+    terms = {(loss.split, loss.core): s for s, loss in logged if loss.core and not is_penalty(s.tag)}
     return [(s, terms["train", core]) for (side, core), s in terms.items() if side == "eval" and ("train", core) in terms]
 
 

@@ -48,7 +48,7 @@ def dips(run: Run, s: Series) -> Dips | None:
     rows = np.flatnonzero(s.usable)
     x = s.value[rows]
     signed = len(x) > 0 and float(x.min()) < 0
-    if len(x) < LEAST * APART or signed and x.all() or is_policy(run):
+    if len(x) < LEAST * APART or (signed and x.all()) or is_policy(run):
         return None
     x = np.abs(x)  # of a loss that goes below zero the zeros are looked for, which have no sign
     level = centred_median(x, WINDOW)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.detectors import initial_loss, plateau
+from forensics.run.evaluations import improves_after
 from forensics.run.series import names, series
 from forensics.run.trained_before import knew_at_first
 from forensics.run.usable_values import begins_late, first_level, lacking, last_level, levels, usable
@@ -49,6 +50,8 @@ def climbed_before_it_stood(s: Symptoms) -> Sign:
     held_out = usable(s.run, "loss.eval")[1]
     early = len(x) // TENTHS
     again = x[early + 1 :].max() - first > HALF * (x[at] - first)  # and again: the order of the data
+    if against := improves_after(s.run, int(step[0])):
+        return absent(f"{text[:-1]}, but {against}.")
     if x[at] >= TWICE * first and at <= early and not again:
         return seen(text, first=int(step[0]), last=int(step[at]))
     if len(held_out) and held_out[: max(len(held_out) // TENTHS, 1)].max() >= FAR * first and last >= BACK * first:

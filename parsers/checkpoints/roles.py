@@ -7,7 +7,7 @@ bitsandbytes (``state1``), Keras (``optimizer/.../momentum``), optax (``mu``, ``
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from parsers.checkpoints.contents import Tensor
 from parsers.lazy_regex import lazy_re
@@ -21,9 +21,8 @@ _APART = lazy_re(r"(?i)(^|\.)(optimi[sz]er\w*|optim\w*|opt|opt_state|tx_state|_o
                     r"sampler\w*|cuda_rng\w*|python|numpy|metrics|dataloader\w*|amp|grad_scaler|hyper_parameters|args|datamodule)(\.|$)")  # fmt: skip
 _BUFFER = lazy_re(r"(^|[._])(running_mean|running_var|num_batches_tracked|inv_freq|masked_bias|position_ids|token_type_ids|relative_position_index|"
                      r"original_inv_freq|cos_cached|sin_cached|attn_mask|causal_mask|tril|mask)$")  # fmt: skip
-_BY_PLACE = lazy_re(
-    r"(?P<state>(?:[^:]{1,200}:)?(?:\w{1,40}\.){0,3}(?:opt(?:im(?:izer)?)?(?:_state)?|tx_state)(?:\.\d{1,4}){1,8})\.(?P<place>[12])\.(?P<of>\D.*)"
-)
+_BY_PLACE = lazy_re(r"(?P<state>(?:[^:]{1,200}:)?(?:\w{1,40}\.){0,3}\w{1,40}(?:\.\d{1,4}){1,8})\.(?P<place>[12])\.(?P<of>\D.*)")
+_OPTAX = lazy_re(r"opt(?:im(?:izer)?)?(?:_state)?|tx_state")
 # torch.optim's layout, whatever a program calls the whole (``o.state.9.step``): it shows by the keys that its optimizers use
 _OF_TORCH = lazy_re(r"(?P<state>(?:[^:]{1,200}:)?(?:\w{1,40}\.){0,4}state)\.\d{1,9}\.(?P<key>\w{1,40})")
 _KEYS = _FIRST | _SECOND | {"momentum_buffer", "acc_delta", "grad_avg", "exp_inf"}
@@ -49,6 +48,15 @@ def role(name: str, dtype: str, kind: str) -> str:
     return "weight"
 
 
+def _holds_moments(state: str, moments: Iterable[str], tensors: Sequence[Tensor]) -> bool:
+    """Whether a place holds an optimizer's state: by its name, or since the weights stand elsewhere under the same names."""
+    if _OPTAX.search(state):
+        return True
+    top = state.partition(".")[0]
+    weights = {t.name.partition(".")[::2] for t in tensors}
+    return all("." in of for of in moments) and any(all((other, of) in weights for of in moments) for other in {w[0] for w in weights} - {top})
+
+
 def set_roles(tensors: Iterable[Tensor], kind: str) -> None:
     tensors = [*tensors]
     places: dict[str, dict[str, dict[str, Tensor]]] = {}
@@ -61,8 +69,8 @@ def set_roles(tensors: Iterable[Tensor], kind: str) -> None:
     for t, m in of_torch:
         if m["state"] in states and t.role == "weight":
             t.role = "other"
-    for found in places.values():  # ScaleByAdamState(count, mu, nu)
-        if "1" in found and found["1"].keys() == found.get("2", {}).keys():
+    for state, found in places.items():  # ScaleByAdamState(count, mu, nu)
+        if "1" in found and found["1"].keys() == found.get("2", {}).keys() and _holds_moments(state, found["1"], tensors):
             for place, told in (("1", "exp_avg"), ("2", "exp_avg_sq")):
                 for t in found[place].values():
                     t.role = told

@@ -110,8 +110,8 @@ def events_placed(events: pa.Table, moved: Places) -> pa.Table:
 
 
 def alike(names_of: Codes, one: Points, others: Sequence[tuple[Codes, Points]]) -> bool:
-    """Does another file say the same values at these steps, of three of them and more, under some canonical name?"""
-    for code in np.unique(names_of):
+    """Does another file say the same values at these steps, of three of them and more, under some canonical name? Names below zero do not count."""
+    for code in np.unique(names_of[names_of >= 0]):
         mine = (one[0][names_of == code], one[1][names_of == code])
         for of_other, (step, value) in others:
             theirs = np.flatnonzero(of_other == code)[::-1]  # of several values at a step the last

@@ -11,6 +11,7 @@ from parsers.runs.epoch_files import Places, alike
 
 NOTE = "steps by the second count of its lines, as {file} has them"
 _COUNTS = ("step", "samples.seen")
+_COUNTERS = (*_COUNTS, "tokens.seen", "epoch")  # go up beside any axis
 
 
 def placed(metrics: pa.Table) -> tuple[pa.Table, Places, dict[str, str]]:
@@ -21,6 +22,7 @@ def placed(metrics: pa.Table) -> tuple[pa.Table, Places, dict[str, str]]:
     if not counts or len(paths) < 2:  # the rows of long runs are not touched
         return metrics, {}, {}
     there, step, value = arrow.present(metrics["step"]), arrow.filled(metrics["step"], -1), arrow.values(metrics["value"])
+    measured = np.where(np.isin(name, [known.index(c) for c in _COUNTERS if c in known]), -1, name)
     spans = [slice(*span) for span in arrow.stretches(source, len(paths))]  # each file's rows stand together
     moved, notes, at = Places(), dict[str, str](), step.copy()
     for i, own in enumerate(spans):
@@ -32,7 +34,7 @@ def placed(metrics: pa.Table) -> tuple[pa.Table, Places, dict[str, str]]:
                 continue
             new = np.where(there[own], counted[np.minimum(np.searchsorted(steps, step[own]), len(steps) - 1)], -1).astype(np.int64)
             others = ((j, [(name[o], (step[o], value[o]))]) for j, o in enumerate(spans) if j != i)
-            told = next((j for j, other in others if alike(name[own], (new, value[own]), other)), None)
+            told = next((j for j, other in others if alike(measured[own], (new, value[own]), other)), None)
             if told is not None:
                 at[own], notes[paths[i]] = new, NOTE.format(file=paths[told])
                 moved[paths[i]] = dict(zip(steps.tolist(), counted.astype(np.int64).tolist(), strict=True))
