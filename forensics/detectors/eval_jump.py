@@ -8,7 +8,7 @@ How it decides
     change for the worse five times what they lose (root mean square), and 15 % of the level (15 points of an accuracy). The three to five evaluations after
     it keep half of the step, and the training loss moves by less than a third of it in the same direction. A step for the better, or hits that step while the
     evaluation loss goes on, are information: learning does that, and behind fewer than three evaluations always. A step for the better is more than that
-    where something had been learnt before and the five changes before it were all small beside it: no learning that had become slow does that at once. So it
+    where something had been learnt before and the changes before it and the five after it were all small beside it: slow learning does not do that. So it
     is with hits where the training loss beside them had settled: over two evaluations on either side of the step it moves by less than a fifth and the rate
     by less than half, the changes before were less than half of the step, and no further ones follow it. A task that is understood late, long after it was
     learnt by heart (Power et al., arXiv:2201.02177), ends near perfect, where there is no room for another such step: this leaves that out.
@@ -107,10 +107,10 @@ def _stepped(run: Run, s: Series, *, hits: bool) -> Finding | None:
     slow = hits and _abrupt(y, i) and _settled(run, s.step[rows], i)
     better = size if hits else -size
     unseen = hits or series(run, "loss.train") is None  # a loss that falls as the training's was not let through above
-    learns = (not slow and _learns(y, i, better)) if unseen else better > 0 and float(np.abs(np.diff(y)[:i]).max()) > HALF * better
+    learns = (not slow and _learns(y, i, better)) if unseen else better > 0 and float(np.abs(np.delete(np.diff(y), i)[: i + BESIDE]).max()) > HALF * better
     other_data = any(a.about in ("data", "loss") and previous <= a.step <= step for a in announced(run))  # from there on, as config has it
-    # a few evaluations do not tell how fast it learns, nor two a level from which one could step
-    learns |= better > 0 and (other_data or i + 1 < (LASTS if hits else BESIDE) or _rate_falls(run, int(s.step[rows[max(i - 1, 0)]]), step))
+    # two evaluations are no level from which one could step
+    learns |= better > 0 and (other_data or i + 1 < LASTS or _rate_falls(run, int(s.step[rows[max(i - 1, 0)]]), step))
     severity = "info" if alone or learns else "warning"
     steps, times = (step, int(s.step[rows[-1]])), (s.clock(rows[i + 1]), None)
     return evidence.found(facts, title, steps, severity, shown, times=times)

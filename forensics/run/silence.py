@@ -19,6 +19,7 @@ _SIGNS = ("signal", "scheduler", "exit", "hang", "nccl", "warning", "console", "
 SILENCE_SECONDS, SILENCE_TIMES = 120.0, 50.0
 BEATS = 5  # bound: rows of one metric at the last step; five of a heartbeat are no evaluation, which gives one of each
 BEATING_SECONDS = 30.0  # unit: half a minute, the usual distance of two heartbeats; the fifty usual steps have to be over, too
+LONGER, LEAST = 10.0, 20  # unit: an order of magnitude; measured: of four programs that hung at 16 s two are so; bound: pauses that hold an evaluation or two
 EVEN = 0.8, 1.25  # bound: of the time between two beats; a busy process is late by a part of it
 _BEATS = ("alive", "heartbeat")
 NEAREST_ZONE, HALF_HOUR = 3600.0, 1800.0  # seconds from UTC, and between zones but three (tz database)
@@ -123,8 +124,8 @@ def _usual(time: Floats, step: Ints, *, beating: bool) -> float:
 
 
 def stalled(run: Run) -> bool:
-    """True where the job outlived its last step by at least two minutes, or half a minute of heartbeats, and fifty usual steps, and no word says that
-    it came to its own end."""
+    """True where the job outlived its last step by at least two minutes, or half a minute of heartbeats (or ten times the longest pause before), and fifty
+    usual steps, and no word says that it came to its own end."""
     end = proper_end.finish(run)
     if end is not None and end.how in ("said", "early"):
         return False
@@ -139,4 +140,11 @@ def in_words(seconds: float) -> str:
 def _floor(run: Run, what: str) -> float:
     """Seconds from which on a silence may be one: fewer where a heartbeat, which is there to tell that, outlasts the last step."""
     told = {str(e["text"]) for e in endings.events(run, *_BEATS)}
-    return BEATING_SECONDS if what in told or what.startswith("the last of ") else SILENCE_SECONDS
+    if what not in told and not what.startswith("the last of "):
+        return SILENCE_SECONDS
+    columns = arrays(run)
+    rows = np.flatnonzero(columns["stepped"] & np.isfinite(columns["time"]))
+    top = columns["step"][rows] == columns["step"][rows].max()
+    time = np.sort(columns["time"][rows])
+    before = np.diff(time[time <= columns["time"][rows][top].min()])
+    return min(BEATING_SECONDS, LONGER * float(before.max(initial=0))) if len(before) >= LEAST else BEATING_SECONDS

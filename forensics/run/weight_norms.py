@@ -14,7 +14,7 @@ from parsers.tables import Run
 LEAST = 5  # bound: values; five that agree in six digits do not by chance
 DIGITS = 6  # significant digits: those of a 32-bit float that hold in decimal; coarser prints hide small moves
 _OF_EMBEDDINGS = r"^(?!.*\b(grad|act\w*|update|delta|pre|post)\b)(?=.*\b(emb|embed|embeddings?|embeds|user|item|table|factors?)\b).*\bnorms?( mean| avg| l 2)?$"
-_OF_PARTS = r"^(?!.*\b(grads?|gradient|g|act\w*|update|delta|pre|post|loss|embed\w*|layer ?norm|batch ?norm|norm ?layer)\b)(.*[ /])?[pw]?norms?[ /]\w"
+_OF_PARTS = r"^(?!.*\b(grads?|gradient|g|act\w*|update|delta|pre|post|loss|embed\w*|layer ?norm|batch ?norm|norm ?layer)\b)(?:(.*[ /])?[pw]?norms?[ /]\w|(.*[ /])?(?!max|min|clip|total|global|target)[a-z]\w* norms?$)"
 _MEANT = lazy_re(
     r"(?i)(^|[./_])(freez\w*|frozen\w*|lock(ed)?_(image|text|tower|encoder|backbone)\w*|linear_?prob\w*|train_?only|head_?only)([./_]|$)"
 )
@@ -28,7 +28,7 @@ def norms(run: Run) -> list[Series]:
 
 
 def of_parts(run: Run) -> list[Series]:
-    """Norms of parts of the model that were logged finely enough, those that are called `norm_head` or `norm/head` among them."""
+    """Norms of parts of the model that were logged finely enough, those that are called `norm_head`, `norm/head` or `head_norm` among them."""
     found = [s for s in (*parts(run, "param.norm_layer"), *worded(run, _OF_PARTS)) if len(s) >= LEAST and np.isfinite(s.value).all()]
     return [s for s in found if s.value.any() and max(digits(float(v)) for v in s.value[:LEAST]) >= DIGITS]
 

@@ -26,6 +26,7 @@ from forensics.run.plan import planned_steps
 from forensics.run.robust import error_of_median, median, noise_by_steps
 from forensics.run.series import Series, series
 from forensics.run.usable_values import interval, lacking, usable
+from forensics.run.usual_rate import family
 from forensics.signs import policies, policy_rewards
 from forensics.signs.learning_rate import NOT_LOGGED
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -98,6 +99,8 @@ def loss_stands_at_high_rate(s: Symptoms) -> Sign:
     rate, loss = series(s.run, "lr"), series(s.run, "loss.train")
     if loss is None or rate is None or not rate.usable.any():
         return cannot_tell(f"{NOT_LOGGED if loss is not None else 'the training loss was not logged'}.")
+    if family(s.run) == "sgd" and (settings.number(s.run, "clip") or 0) > 0:
+        return does_not_arise("a step of SGD whose gradient is clipped is no longer than the rate times the clip, and may take any rate.")
     step, x = loss.step[loss.usable], loss.value[loss.usable]
     at = np.interp(step, rate.step[rate.usable], rate.value[rate.usable])
     rows = np.flatnonzero(at >= UPPER * at.max(initial=0))

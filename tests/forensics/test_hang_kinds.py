@@ -160,9 +160,9 @@ def test_a_rounded_count_that_is_drawn_now_and_then_is_no_heartbeat(tmp_path: Pa
 BEAT = "2026-06-06 09:{m:02d}:{s:02d} [rank1] INFO "
 
 
-@pytest.mark.parametrize(("beats", "hung"), [(23, True), (8, False)])
+@pytest.mark.parametrize(("beats", "hung"), [(23, True), (8, True), (4, False)])
 def test_heartbeats_in_a_file_of_their_own_that_name_the_last_step(tmp_path: Path, beats: int, hung: bool) -> None:
-    """One in two seconds, in which forty steps were made; the log has a clock of another kind."""
+    """One in two seconds, in which forty steps were made; the log has a clock of another kind. Ten times the longest pause tells it."""
     begun = 1775116860.0
     rows = [{"time": begun + 2 * i, "pid": 4242, "last_step": min(40 * i, 437), "cpu_s": 2.0 * min(i, 11)} for i in range(11 + beats)]
     (tmp_path / "heartbeat.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
