@@ -24,7 +24,7 @@ LEAST = 1.8  # a factor of two, less what a first training loss lies below its e
 AT_CHANCE = 0.04  # an untrained model's loss against ln(classes): as logger_artefact's CLOSE
 AT_EVALUATION = 0.1  # two losses of one model on other batches; factors that config sets are mostly two times apart
 SAME = 0.25  # measured: of sums the first three are within 18 %; of one sound run whose ratio is by chance its batch size they double
-PAIR = 2  # bound: one ratio is a whole number by chance (as it was of a sound run with batches of two)
+ALONE = 8.0  # bound: one ratio that is smaller is a whole number by chance, as it was of a sound run with batches of two
 EARLY, BEGINS = 3, 10  # evaluations; steps by which the log must begin
 
 _BATCH = (
@@ -122,11 +122,12 @@ def _over_evaluation(run: Run, loss: Series) -> Measured | None:
             near.append(int(i))
     if not ratios:
         return None
-    apart = len(ratios) < PAIR or max(ratios) > (1 + SAME) * min(ratios)
+    apart = len(ratios) == 1 or max(ratios) > (1 + SAME) * min(ratios)
     best = 0 if min(ratios) >= LEAST else int(np.argmin(ratios))  # a factor stands in all of them
     told = f"the evaluation loss ({held.tag})"
     step = int(held.step[near[best]])
-    near_by = 0.0 if apart else AT_EVALUATION  # a term of its own, or what is easier, is no one factor of a loss that falls
+    alone = AT_CHANCE if ratios[0] >= ALONE else 0.0  # of the untrained model; later ones differ as training data are learnt by heart
+    near_by = alone if apart else AT_EVALUATION
     return Measured(ratios[best], told, step, int(held.step[near[-1]]), held.place(run, near[best]), near_by)
 
 

@@ -15,7 +15,6 @@ from parsers.lazy_regex import lazy_re
 from parsers.loss_names import is_likelihood
 from parsers.tables import Run
 
-EFFECTS = {"loss_too_low_for_its_misses": "acc.eval"}  # a symptom of its own, without a detector
 SUBJECT = "loss_beside_hits"  # the other half of it
 PAIR = 2  # bound: two evaluations, of which one may be a slip of the log
 FEWER = 0.25  # unit: half of the hits that guessing between two gives

@@ -39,6 +39,15 @@ _NAMED_BEHIND = lazy_re(  # darknet: " 100: 410.0, 500.2 avg loss, 0.0001 rate, 
 _RATE_SET = lazy_re(  # PyTorch's schedulers, Informer's heirs, CatBoost
     r"(?i)(?:\b(?:updat|adjust|sett|chang|decay|reduc|dropp)ing (?:the )?)?(?P<what>\blearning rate|\blr)(?: of group \d{1,3})? (?:set |(?:was |is )?(?:changed|reduced|decayed|adjusted) )?to (?=\d)"
 )
+_TERMS = lazy_re(  # "train 1.11 (seg 0.08, thick 1.03) | val 1.32 (seg 0.08, thick 1.24)"
+    r"(?P<of>[A-Za-z][\w/-]{0,20})(?P<is>[ :=]{1,3})(?P<sum>[-+]?\d[\d.]{0,20}(?:e[-+]?\d{1,3})?) ?\((?P<terms>(?:[A-Za-z][\w/-]{0,20}[ :=]{1,3}[-+]?\d[\d.]{0,20}(?:e[-+]?\d{1,3})?(?:, ?)?){1,8})\)"
+)
+_TERM_OF = lazy_re(r"([A-Za-z][\w/-]{0,20})([ :=]{1,3})([-+\d.e]{1,25})")
+_LIST_OF_ONE = lazy_re(r"(?i)\b((?:\w{1,12} )?loss)[ :=]{1,3}\[([a-z]\w{0,20}[ :=]{1,3}[-+]?\d[\d.e+-]{0,24})\]")  # "loss: [landmark: 0.00003]"
+_LOSSES = lazy_re(  # spaCy: "Losses {'ner': 0.91, 'textcat': 0.3}"
+    r"(?i)\bloss(?:es)?[ :=]{0,3}\{((?:u?['\"][\w/ -]{1,30}['\"]: ?[-+]?\d[\d.e+-]{0,24}(?:, )?){1,12})\}"
+)
+_ITEM = lazy_re(r"['\"]([\w/ -]{1,30})['\"]: ?([-+\d.e]{1,25})")
 _LONGEST, _VECTOR = 2000, 4  # characters; numbers, of which more are a printed vector
 
 
@@ -63,7 +72,20 @@ def plain(text: str) -> str:
         text = _RATE_SET.sub(lambda m: f"{m['what']}: ", text, count=1)
     if ": " in text:
         text = _named_each(text)
-    return _untupled(text) if text.startswith(_TUPLES) else text
+    return _opened(text)
+
+
+def _opened(text: str) -> str:
+    """The line with what stands in its brackets as if it stood there without them, where it is named."""
+    if text.startswith(_TUPLES):
+        text = _untupled(text)
+    if text.count("(") > 1:
+        text = _terms_apart(text)
+    if "oss" not in text:
+        return text
+    if "{" in text:
+        text = _LOSSES.sub(lambda m: ", ".join(f"loss {name}: {value}" for name, value in _ITEM.findall(m[1])), text)
+    return _LIST_OF_ONE.sub(r"\1 \2", text) if "[" in text else text
 
 
 def _named_behind(text: str) -> str:
@@ -73,6 +95,21 @@ def _named_behind(text: str) -> str:
     told = [(name, value) for value, _, name in (item.partition(" ") for item in m["rest"].split(", ")) if name]
     named = ", ".join(f"{'learning rate' if name == 'rate' else name}: {value}" for name, value in told)
     return f"step {m['step']}: loss: {m['first']}, {named}"
+
+
+def _terms_apart(text: str) -> str:
+    """``train 1.11 (seg 0.08, thick 1.03) | val 1.32 (seg 0.09, thick 1.24)`` -> ``train 1.11 | train seg 0.08 | train thick 1.03 | val 1.32 | ...``: terms
+    in brackets are of what stands before them, where the same come again behind another."""
+    groups = list(_TERMS.finditer(text))
+    named = [[m[1] for m in _TERM_OF.finditer(g["terms"])] for g in groups]
+    if len(groups) < 2 or any(names != named[0] for names in named) or len({g["of"] for g in groups}) < len(groups):
+        return text
+
+    def apart(g: re.Match[str]) -> str:
+        told = [f"{g['of']}{g['is']}{g['sum']}", *(f"{g['of']} {m[1]}{m[2]}{m[3].rstrip(',')}" for m in _TERM_OF.finditer(g["terms"]))]
+        return " | ".join(told)
+
+    return _TERMS.sub(apart, text)
 
 
 def _named_each(text: str) -> str:

@@ -6,7 +6,7 @@ import collections
 import re
 
 from parsers.console_format import printed_settings
-from parsers.console_format.event_lines import Event, is_code
+from parsers.console_format.event_lines import Event
 from parsers.console_format.line_prefix import Where
 from parsers.console_format.printed_estimator import PrintedEstimator
 from parsers.console_format.settings_dicts import SettingsDict
@@ -29,8 +29,6 @@ _SHARDS = {"shard", "shards", "files"}
 _GOES_ON = lazy_re(r"\W*(?:Exception in thread |--- Logging error ---|Exception ignored in)")
 _KEYS, _VALUES = {"parameter", "key", "name", "argument", "option", "setting", "config"}, {"value", "values", "setting", "default"}
 _LONGEST_HEADER = 200  # characters; in a line of stars, where the stars end is a question with too many answers
-_WARNED = lazy_re(r"[^\s:]+\.py:\d+: [A-Z]\w*Warning\b|[A-Z]:\\[^:]+\.py:\d+: [A-Z]\w*Warning\b")
-_QUOTES = 3  # unit: lines; the words of a warning may fill some before the line that it quotes
 _HF_HEADER = lazy_re(
     r"^\s*(Num examples|Num Epochs|Instantaneous batch size per device|Total train batch size[^=]*|"
     r"Gradient Accumulation steps|Total optimization steps) = ([\d,]+)"
@@ -50,8 +48,6 @@ class Words:
         self.estimator = PrintedEstimator()
         self.list = SettingsList()
         self.told: set[int] = set()  # lines whose settings are known
-        self.source: collections.deque[int] = collections.deque(maxlen=3)  # last lines that were Python
-        self.warned = -_QUOTES - 1  # the last line with a warning of Python's, which quotes a line of its program
         self.last_overflow = ("", -1)
         self.above = ""  # the line before
         self.said: collections.deque[tuple[tuple[str, str, int | None], int]] = collections.deque(maxlen=16)  # what was said, and its line
@@ -89,7 +85,8 @@ class Words:
         if begin is not None and not re.search(r"['\"]", text[begin.end() :]):
             if running is not None and running.lines:
                 self.close(rank, step)  # with no line of its own yet, two threads write over each other
-            self.tracebacks[rank] = Traceback(where, "WARNING" in text[:200] or _GOES_ON.match(above) is not None)
+            indent = text[: begin.start()] if not text[: begin.start()].strip() else ""
+            self.tracebacks[rank] = Traceback(where, "WARNING" in text[:200] or _GOES_ON.match(above) is not None, indent=indent)
             return True
         if running is None and FRAME.match(body) is not None and ", in " in body:
             running = self.tracebacks[rank] = Traceback(where, headless=True)
@@ -200,18 +197,6 @@ class Words:
         for key, value, at in found:
             self.rows.config(key, value, at=at)
         return bool(found) or self.dictionary.goes_on("")
-
-    def program(self, n: int, text: str) -> bool:
-        """Source code that the log quotes; three such lines close together begin a listing."""
-        quoted, self.warned = n - self.warned <= _QUOTES, n if _WARNED.match(text) is not None else self.warned
-        if is_code(text, sure=True):
-            if not quoted:
-                self.source.append(n)
-            return True
-        return self.listing(n) and (text[:1] in " \t#\"'" or is_code(text))
-
-    def listing(self, n: int) -> bool:
-        return len(self.source) == 3 and n - self.source[0] <= 80 and n - self.source[-1] <= 40
 
     def batch(self, n: int, text: str, rank: int | None) -> bool:
         """``batch step=1 shards=['a', 'b'] ids=[7519, 6015]``: the samples of a batch, as the loader printed them."""

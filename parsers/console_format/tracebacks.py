@@ -18,7 +18,8 @@ _WRAPPED = 3  # lines that a window (PowerShell's) may break one quoted line int
 class Traceback:
     """Collects one traceback; ``feed`` returns False once a line no longer belongs to it."""
 
-    def __init__(self, where: Where, handled: bool = False, headless: bool = False) -> None:
+    def __init__(self, where: Where, handled: bool = False, headless: bool = False, indent: str = "") -> None:
+        self.indent = indent  # of its first line: a report may quote the whole
         self.where, self.frame, self.last, self.lines = where, "", "", 0
         self.headless = headless  # begins with a frame: the tail of one, or a stack that somebody printed
         self.phase = ""  # the outermost frame that says what the program was doing
@@ -42,6 +43,8 @@ class Traceback:
             if not self.phase and m[3] and known().phase.search(m[3]):
                 self.phase = self.frame
             return True
+        if self.indent and text.startswith(self.indent):
+            text = text.removeprefix(self.indent)
         if not text.strip() or text[:1] in " \t" or text.startswith(("[...]", "^", "~")):
             self.open = _WRAPPED if _left_open(text) else 0
             return True

@@ -140,7 +140,12 @@ def _step(table: _Columns) -> tuple[int | None, str, int | None]:
         look = table.looks[step]
         if look.constant and name in vocabulary.TOTAL_STEP:
             continue
-        if look.half_whole if name not in vocabulary.WEAK_STEP else look.whole and not look.constant and (look.grows or epoch is not None):
+        rises = look.grows or epoch is not None
+        if name in vocabulary.WEAK_STEP:
+            counts = look.whole and not look.constant and rises
+        else:
+            counts = look.half_whole and (rises or not look.whole or look.filled < vocabulary.SEVERAL or name in vocabulary.TOTAL_STEP)
+        if counts:
             return step, "steps", epoch
     if epoch is not None and table.looks[epoch].whole:
         return epoch, "epochs", epoch

@@ -53,14 +53,16 @@ def _find_step(part: Part, names: dict[str, str], table: Table) -> None:
 
 
 def _steps(name: str, column: Sequence[Any], part: Part) -> Ints | None:
-    """A column as steps; where the name is often something else, only if it behaves like a step."""
+    """A column as steps: one that goes up and down is none (of an episode it is how long that was); where the name is often something else, only if
+    it behaves like a step."""
     steps = v.whole_column(column)
-    if steps is None or name not in vocabulary.WEAK_STEP | vocabulary.TOTAL_STEP or len(steps) == 1:
+    weak = name in vocabulary.WEAK_STEP
+    if steps is None or len(steps) == 1 or not (weak or name in vocabulary.TOTAL_STEP or len(steps) >= vocabulary.SEVERAL):
         return steps
     if len(set(steps.tolist())) == 1:
-        return None
+        return None if weak or name in vocabulary.TOTAL_STEP else steps
     falls = int((np.diff(steps) < 0).sum())
-    return None if name in vocabulary.WEAK_STEP and part.epochs is None and falls * 4 > len(steps) else steps
+    return None if name not in vocabulary.TOTAL_STEP and part.epochs is None and falls * 4 > len(steps) else steps
 
 
 def _taken(wanted: Sequence[str], names: dict[str, str], table: Table, read: Reader) -> NDArray[Any] | None:

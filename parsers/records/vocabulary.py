@@ -33,6 +33,7 @@ STEP = (
 WEAK_STEP = frozenset({*_UPDATES, "n_iter", "it", "itr", "timestep", "last_step", *BATCH_NUMBER})
 # So called by some who mean the steps so far and by others who mean the plan, which is all the same.
 TOTAL_STEP = frozenset({"total_timesteps", "timesteps_total", "total_env_steps"})
+SEVERAL = 8  # bound: rows of which a quarter going back are no restarts: what goes up and down is no step, whatever its name
 SURE_STEP = tuple(name for name in STEP if name not in WEAK_STEP)
 
 # Counted through the whole run: these never start again with an epoch, and of two names on one console line they win.
