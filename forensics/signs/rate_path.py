@@ -109,8 +109,8 @@ def loss_stands_at_high_rate(s: Symptoms) -> Sign:
     first, *_, last = (median(part) for part in np.array_split(x[rows], THIRDS))
     begin, end = int(step[rows[0]]), int(step[rows[-1]])
     text = f"While the learning rate is above half of its peak, from step {begin} to {end}, the loss goes from {first:.4g} to {last:.4g} (medians of its thirds)."
-    told = seen if last > STANDS * first else absent
-    return told(text, where=loss.place(s.run, int(np.flatnonzero(loss.usable)[rows[0]])), first=begin, last=end)
+    where = loss.place(s.run, int(np.flatnonzero(loss.usable)[rows[0]]))
+    return seen(text, where=where, first=begin, last=end) if last > STANDS * first else absent(text, where=where)
 
 
 def rate_reset_at_resume(s: Symptoms) -> Sign:

@@ -24,7 +24,7 @@ _SPLIT = rf"(?:train(?:ing)?|{_EVAL})"
 _STEMS = ("train", "val", "eval", "test", "dev", "hold", "held")  # what every split's name has: looked for before the pattern is
 _LABEL = lazy_re(
     rf"(?i)(?<![\w./-])(?P<word>{_SPLIT})(?: [A-Za-z][A-Za-z_-]*){{0,2}}(?: \([^()]{{1,40}}\))? ?:(?=\s+[A-Za-z\"'\[{{])(?!\s+(?:nan|inf)\b)"
-    rf"|[\[(](?P<boxed>{_SPLIT})[\])]|[|;]\s{{1,4}}(?P<cell>{_SPLIT})(?=\s+[A-Za-z][\w@/-]{{0,30}}\s+[-\d.])"  # "| dev xent 1.70 acc 0.58 |"
+    rf"|(?:(?<!\w)|(?![\[(]\w{{1,12}}[\])][ :=]{{0,3}}[-+.\d]))[\[(](?P<boxed>{_SPLIT})[\])]|[|;]\s{{1,4}}(?P<cell>{_SPLIT})(?=\s+[A-Za-z][\w@/-]{{0,30}}\s+[-\d.])"  # "| dev xent 1.70 acc 0.58 |"
 )
 # "VAL loss=1.5 acc=0.4": a word that stands alone before several measurements; "val loss=0.3, lr=0.1" goes on with something else
 _PAIR = r"\s{1,4}[A-Za-z][\w@/.-]{0,30}="
@@ -41,9 +41,10 @@ _KEYED = lazy_re(
 )
 _BEST = lazy_re(r"(?i)\b(?:best|previous|last)\W{1,2}$")  # what was reached before is no evaluation of now
 # "loss 0.74  test: loss 0.81": what stands in front of the label is of something else
-_MEASURED = lazy_re(r"(?i)(?<![\w./-])(?!(?:epochs?|ep|steps?|iter|it|time|elapsed)\b)[A-Za-z][\w/-]{0,40}[ :=]{1,3}[-+]?\d{1,12}\.\d")
+_MEASURED = lazy_re(r"(?i)(?<![\w./-])(?!(?:epochs?|ep|steps?|iter|it|time|elapsed)\b)[A-Za-z][\w/-]{0,40}(?:\(\w{1,12}\))?[ :=]{1,3}[-+]?\d{1,12}\.\d")
 # what a loop says of itself, of whatever data the numbers beside it are
 OF_LOOP = lazy_re(r"(?i)\btimes?\b|_time|elapsed|duration|\blr\b|learning[ _]rate|/s(?:ec)?$|^(?:best|mem|grad|g_?norm|grad[ _-]?norm)$")
+_VALUE = lazy_re(r"[ :=]{0,3}[-+.\d]")
 _EVALS = frozenset(EVAL.values())
 _LONGEST = 2000  # characters of a dict in which its split is looked for (a bound)
 _FRONT = 80  # characters in which a line says what it speaks of
@@ -52,7 +53,10 @@ _FRONT = 80  # characters in which a line says what it speaks of
 def mode_of(body: str) -> str:
     """The word by which the line says that all of it speaks of evaluation."""
     m = _MODE.search(body[:_FRONT])
-    if m is not None and body[m.end() : m.end() + 1] not in {"_", "/"}:
+    # "Loss(Tr) 2.4 | Loss(Val) 2.6" names cells; "Epoch(val) [3]" the line
+    glued = m is not None and m["paren"] and body[: m.start()][-1:].isalnum() and _VALUE.match(body, m.end()) is not None
+    cell = glued or (m is not None and m["paren"] and _MEASURED.search(body[: m.start()]))
+    if m is not None and not cell and body[m.end() : m.end() + 1] not in {"_", "/"}:
         return "eval" if m["saved"] or m["starred"] else EVAL[(m["head"] or m["paren"] or m["pipe"] or m["count"]).lower()]
     if (m := _KEYED.search(body[:_LONGEST]) if "{" in body[:_FRONT] else None) is not None:
         return EVAL[m["word"].lower()]

@@ -39,6 +39,10 @@ _NAMED_BEHIND = lazy_re(  # darknet: " 100: 410.0, 500.2 avg loss, 0.0001 rate, 
 _RATE_SET = lazy_re(  # PyTorch's schedulers, Informer's heirs, CatBoost
     r"(?i)(?:\b(?:updat|adjust|sett|chang|decay|reduc|dropp)ing (?:the )?)?(?P<what>\blearning rate|\blr)(?: of group \d{1,3})? (?:set |(?:was |is )?(?:changed|reduced|decayed|adjusted) )?to (?=\d)"
 )
+# CatBoost: "\ttotal: 1m 4s\tremaining: 8m 5s", in milliseconds at first
+_SO_FAR = lazy_re(r"\ttotal: ((?:\d[\d.]{0,9}(?:us|ms|[smhd]) ?){1,4})\tremaining: [\d.usmhd ]{2,30}$")
+_DURATION = lazy_re(r"([\d.]{1,10})(us|ms|[smhd])")
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _TERMS = lazy_re(  # "train 1.11 (seg 0.08, thick 1.03) | val 1.32 (seg 0.08, thick 1.24)"
     r"(?P<of>[A-Za-z][\w/-]{0,20})(?P<is>[ :=]{1,3})(?P<sum>[-+]?\d[\d.]{0,20}(?:e[-+]?\d{1,3})?) ?\((?P<terms>(?:[A-Za-z][\w/-]{0,20}[ :=]{1,3}[-+]?\d[\d.]{0,20}(?:e[-+]?\d{1,3})?(?:, ?)?){1,8})\)"
 )
@@ -72,6 +76,8 @@ def plain(text: str) -> str:
         text = _RATE_SET.sub(lambda m: f"{m['what']}: ", text, count=1)
     if ": " in text:
         text = _named_each(text)
+    if "\tremaining: " in text:
+        text = _SO_FAR.sub(lambda m: f"\ttotal so far: {sum(float(n) * _SECONDS[unit] for n, unit in _DURATION.findall(m[1])):.6g}", text.rstrip())
     return _opened(text)
 
 

@@ -167,6 +167,37 @@ def test_hits_that_step_up_beside_a_settled_training_loss_are_another_evaluation
         assert [f.severity for f in eval_jump.detect(run)] == [severity], name
 
 
+@pytest.mark.parametrize(("recon", "kl", "grave"), [(2.0, 1.0, True), (1.0, 2.0, False), (1.0, 1.0, False)])
+def test_a_term_of_the_evaluation_that_steps_where_no_whole_was_logged(recon: float, kl: float, grave: bool, tmp_path: Path) -> None:
+    """An autoencoder evaluates its reconstruction alone; a divergence is a penalty."""
+    train = {"train/recon": lambda i: 40 + 60 * math.exp(-i / 60), "train/kl": lambda i: 5.0}
+    held = {
+        "eval/recon": every(20, lambda i: (recon if i > 200 else 1) * (42 + 60 * math.exp(-i / 60))),
+        "eval/kl": every(20, lambda i: 5 * (kl if i > 200 else 1)),
+    }
+    run = read(write(tmp_path / "r", 400, loss=lambda i: 45 + 60 * math.exp(-i / 60), **train, **held))  # type: ignore[arg-type]
+    try:
+        found = [f.facts.step for f in eval_jump.detect(run) if f.severity == "warning"]
+    except CannotTell:
+        found = []
+    assert found == [220] * grave
+
+
+def test_a_curve_that_falls_as_fast_behind_a_step_for_the_better_is_learning(tmp_path: Path) -> None:
+    held = [1.42, 1.31, 1.21, 0.92, 0.80, 0.67, 0.61, 0.50, 0.45, 0.43, 0.44, 0.39, 0.38, 0.36, 0.36, 0.33]
+    noisy = [2.0, 5.7, 14.0, 5.7, 1.1, 0.5]
+    rows = write(tmp_path / "r", 320, loss=lambda i: noisy[i % 6], val_loss=lambda i: held[i // 20 - 1] if i % 20 == 0 else None)
+    assert [f for f in eval_jump.detect(read(rows)) if f.severity != "info"] == []
+
+
+@pytest.mark.parametrize(("end", "grave"), [(-12.9, True), (-14.0, False)])
+def test_an_evaluation_on_another_scale_that_loses_what_it_had_gained(end: float, grave: bool, tmp_path: Path) -> None:
+    """Likelihoods of other sums: the evaluation lies below the training loss throughout, and what it had gained is lost by half."""
+    held = every(10, lambda i: -12.7 - 1.95 * min(i / 100, 1) + (end + 14.65) * max(i - 100, 0) / 300)
+    run = read(write(tmp_path / "r", 400, loss=lambda i: -5 - 5.3 * (1 - math.exp(-i / 90)), val_loss=held))
+    assert [f.severity for f in train_eval_gap.detect(run)] == (["warning"] if grave else ["info"])
+
+
 @pytest.mark.parametrize(
     ("final", "hits", "severity"),
     [

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from forensics.detectors import initial_loss
+from forensics.detectors import initial_loss, plateau
 from forensics.errors import CannotTell
 from tests.forensics.curves import run_of
 from tests.forensics.curves_in_logs import run
@@ -90,3 +90,10 @@ def test_another_loggers_copy_of_the_loss_is_no_term_of_it() -> None:
     copy = [r | {"tag": "train/loss", "source": "other.jsonl", "value": round(r["value"], 1)} for r in rows]
     run.tables["metrics"] = pa.Table.from_pylist([*rows, *copy], run.tables["metrics"].schema)
     assert list(initial_loss.detect(run))
+
+
+@pytest.mark.parametrize(("end", "told"), [(4.11, True), (3.6, False)])
+def test_a_loss_that_stands_a_little_below_guessing_has_learnt_next_to_nothing(end: float, told: bool) -> None:
+    """What each token costs by how often it comes: 94 % of ln(78)."""
+    run = run_of({"loss.train": end + (4.36 - end) * np.exp(-T / 4) + 0.01 * np.sin(T)}, config={"vocab_size": 78})
+    assert any(f.severity == "warning" and "next to nothing was learnt" in f.title for f in plateau.detect(run)) == told

@@ -433,6 +433,15 @@ def test_program_text_gives_nothing(tmp_path: Path) -> None:
     assert not tables["events"]
 
 
+def test_a_line_that_a_logger_stamped_ends_a_programs_text(tmp_path: Path) -> None:
+    """mmcv prints its config as Python above the first iteration."""
+    config = "import torch\nimport numpy\nfrom torch import nn\nmodel = dict(type='A')\n    step=[8, 11])\n"
+    line = "2021-04-12 20:13:56,752 - mmdet - INFO - Epoch [1][50/9870] lr: 9.9e-04, loss: 0.3030"
+    tables, _, _ = log(tmp_path, f"{config}{line}\nKilled\n")
+    assert [(r["tag"], r["value"]) for r in tables["metrics"] if r["tag"] == "loss"] == [("loss", 0.303)]
+    assert "signal" in {e["kind"] for e in tables["events"]}
+
+
 def test_batches_that_the_loader_printed(tmp_path: Path) -> None:
     tables, _, _ = log(tmp_path, "2026-03-04 05:06:07 DEBUG x: batch step=3 shards=['a.bin', 'b.bin'] ids=[17, 4]\n")
     assert [(b["step"], b["position"], b["sample"], b["shard"], b["how"]) for b in tables["batches"]] == [
@@ -548,6 +557,13 @@ def test_the_tail_of_a_traceback_is_one_and_a_printed_stack_is_none(tmp_path: Pa
     assert [(e["kind"], e["at"]) for e in tables["events"]] == [("nccl", 3), ("traceback", 1)]
     tables, _, _ = log(tmp_path, '  File "train.py", line 94, in main\n    return f(x)\nstep 3 loss 1.0\n')
     assert not tables["events"]
+
+
+def test_a_traceback_that_a_report_quotes_ends_at_its_own_margin(tmp_path: Path) -> None:
+    quoted = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    print(x)\n    ~~~^^^\nUnicodeEncodeError: no such character'
+    report = "".join(f"    {line}\n" for line in quoted.splitlines())
+    tables, _, _ = log(tmp_path, f"ERROR REPORT\n\n{report}\n`$ conda run`\n")
+    assert [e["text"].split("  [")[0] for e in tables["events"] if e["kind"] == "traceback"] == ["UnicodeEncodeError: no such character"]
 
 
 def test_floods_are_counted(tmp_path: Path) -> None:

@@ -198,3 +198,22 @@ def test_a_column_for_each_data_set(tmp_path: Path, corner: str) -> None:
     assert found["train Loss"][:3] == [(1, 3.5), (2, 2.5), (3, 1.5)]
     assert found["validation Loss"][:3] == [(1, 4.75), (2, 3.75), (3, 2.75)]
     assert found["validation F1 Score"] == [(1, 25.0), (2, 25.0), (3, 25.0)] and len(found["train Loss"]) == 4  # until another line comes
+
+
+def test_a_split_in_brackets_is_of_the_name_that_it_touches(tmp_path: Path) -> None:
+    text = "".join(f"Epoch {n}/9 | Loss(Tr) {v} | Loss(Val) {v + 1} | Acc (Val) 0.5\n" for n, v in LOSSES)
+    found = series(tmp_path, text)
+    assert found["Loss(Tr)"] == [*LOSSES] and "val Loss(Tr)" not in found
+    assert {"Loss(Val)", "Acc (Val)"} <= found.keys()
+
+
+def test_a_total_with_the_unit_of_a_time_is_no_sum_of_losses(tmp_path: Path) -> None:
+    """CatBoost writes milliseconds at first, and then seconds."""
+    text = "".join(
+        f"{100 * n}:\tlearn: {0.6 - n / 20:.4f}\ttest: {0.7 - n / 30:.4f}\tbest: 0.3 ({n})\ttotal: {n + 1}.5{'s' if n else 'ms'}\tremaining: 9s\n"
+        for n in range(9)
+    )
+    (tmp_path / "train.log").write_text(text)
+    (run,) = parsers.read_all(tmp_path)
+    told = {r["tag"]: r["name"] for r in run.tables["metrics"].to_pylist()}
+    assert (told["learn"], told["test"], told["total so far"]) == ("loss.train", "loss.eval", "other/total so far")

@@ -222,6 +222,25 @@ def test_a_launch_that_names_what_it_resumes_from(tmp_path: Path) -> None:
     assert [(e["kind"], e["step"]) for e in found.events] == [("resume", 2), ("start", 2)]
 
 
+def test_a_launch_that_says_that_it_was_resumed(tmp_path: Path) -> None:
+    told = [{"event": "start", "step": 2, "resumed": again} for again in (False, True)]
+    found = read(tmp_path / "log.jsonl", [*told, *({"step": s, "loss": 1.0} for s in (3, 4))])
+    assert [e["kind"] for e in found.events] == ["start", "resume"]
+
+
+def test_a_list_with_a_number_for_each_rank(tmp_path: Path) -> None:
+    rows = read(tmp_path / "log.jsonl", [{"step": s, "rank_norm": [1.5, 1.5 + s], "betas": [0.9, 0.99]} for s in (1, 2)])
+    assert {m["tag"] for m in rows.metrics} == {"rank0/norm", "rank1/norm", "betas/0", "betas/1"}
+
+
+def test_a_count_that_goes_up_and_down_is_how_long_episodes_were(tmp_path: Path) -> None:
+    long = [17, 36, 39, 23, 52, 31, 44, 18, 29, 33]
+    rows = read(tmp_path / "log.jsonl", [{"episode": i, "reward": 1.0 * i, "steps": n} for i, n in enumerate(long)])
+    assert [s for s, _ in curve(rows, "reward")] == list(range(10))
+    again = read(tmp_path / "again.jsonl", [{"steps": s, "loss": 1.0} for s in [*range(10, 60, 10), *range(30, 80, 10)]])
+    assert [s for s, _ in curve(again, "loss")] == [*range(10, 60, 10), *range(30, 80, 10)]  # it was resumed
+
+
 def test_long_format(tmp_path: Path) -> None:
     long = read(tmp_path / "a.jsonl", [{"step": s, "name": n, "value": s * 2.0} for s in (1, 2) for n in ("loss", "acc")])
     assert curve(long, "loss") == curve(long, "acc") == [(1, 2.0), (2, 4.0)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,17 @@ def test_a_file_with_other_values_moves_nothing(tmp_path: Path) -> None:
         r["step"] for run in read(tmp_path, CALLED[0], factor=3.0) for r in run.tables["metrics"].to_pylist() if r["source"] == "train.log"
     ]
     assert set(steps) == set(UPDATES)
+
+
+def test_epochs_that_go_up_beside_any_axis_move_nothing(tmp_path: Path) -> None:
+    """The samples of a JSON log meet the steps of a console at few places, where the epoch is nearly the same."""
+    rows = [{"step": s, "epoch": s * 12 // 4000, "loss": 3 / s, "samples": 12 * s} for s in range(5, 905, 5)]
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    lines = [f"step {s} epoch {s * 12 // 4000} loss {3 / s:.4f}" for s in range(50, 950, 50)]
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    (run,) = parsers.read_all(tmp_path)
+    assert not any("second count" in s.note for s in run.sources)
+    assert {r["step"] for r in run.tables["metrics"].to_pylist()} <= {*range(5, 905, 5)}
 
 
 def test_a_log_alone_goes_by_the_first(tmp_path: Path) -> None:

@@ -161,6 +161,8 @@ STILL, MOVES = np.full(N, 52.4471893), 4.8575034 + np.arange(N) / 97
     [
         ({"norm_body": STILL, "norm_head": MOVES}, {}, "seen"),
         ({"pnorm/conv1": STILL, "pnorm/fc": MOVES}, {}, "seen"),
+        ({"enc_norm": STILL, "dec_norm": MOVES}, {}, "seen"),
+        ({"max_norm": STILL, "total_norm": MOVES}, {}, "cannot tell"),
         ({"norm_body": STILL, "norm_head": MOVES}, {"freeze_body": True}, "cannot tell"),
         ({"norm_body": 2 * MOVES, "norm_head": MOVES}, {}, "absent"),
         ({"norm_body": STILL, "norm_head": STILL}, {}, "absent"),  # all of them: another sign

@@ -142,3 +142,27 @@ def test_whose_factor_it_is() -> None:
     assert of("schedule_factor_configured", EARLY, max_steps=N, world_size=8).state == ABSENT
     assert of("schedule_factor_configured", EARLY, max_steps=N).state == CANNOT_TELL
     assert of("schedule_factor_configured", COSINE, max_steps=N, world_size=8).state == CANNOT_TELL
+
+
+WARM = np.minimum(np.arange(N) / 20, 1.0)
+HIGH = {"optimizer": "adamw"}
+
+
+@pytest.mark.parametrize(
+    ("loss", "config", "state"),
+    [
+        (np.full(N, 2.0), HIGH, SEEN),
+        (2 - np.arange(N) / N, HIGH, ABSENT),  # it learns
+        (np.where(np.arange(N) < 300, 2.0, 1.0), HIGH, SEEN),  # once the rate has come down
+        (np.full(N, 2.0), {"optimizer": "sgd"}, SEEN),
+        (np.full(N, 2.0), {"optimizer": "sgd", "grad_clip": 1.0}, CANNOT_TELL),  # whose steps are no longer than the clip allows
+        (np.full(N, -2.0), HIGH, CANNOT_TELL),
+    ],
+)
+def test_a_rate_at_which_nothing_is_learnt(loss: Any, config: dict[str, Any], state: str) -> None:
+    run = run_of({"loss.train": loss * (1 + 0.001 * noisy(N, 0.01)), "lr": COSINE * WARM}, config=config)
+    assert rate_path.loss_stands_at_high_rate(Symptoms(run, ())).state == state
+
+
+def test_without_a_rate_it_cannot_tell_at_which_nothing_is_learnt() -> None:
+    assert of("loss_stands_at_high_rate", None).state == CANNOT_TELL
