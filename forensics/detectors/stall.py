@@ -5,9 +5,9 @@ What it sees
 
 How it decides
     The time between logged rows, inside one attempt, against what as many steps usually take: a silence of at least two minutes and fifty times that
-    is a stall; at the end half a minute is one where only a heartbeat goes on. A pause in which an evaluation or a save is known to lie is none,
-    unless it is five times as long as the others of its kind; one within which a launch begins lies between two processes, for information; four and
-    more of one length at regular distances are the loop's own, for information; a pause of more than a month is a wrong clock or another run.
+    is a stall; at the end half a minute is one where only a heartbeat goes on. One that ended by itself is for information: measured, no blind reader of
+    real logs called such a run ill (a machine slept, a queue let others go first). A pause in which an evaluation or a save is known to lie is none,
+    unless it is five times as long as the others of its kind; a pause of more than a month is a wrong clock or another run.
     Time-outs of collectives, of the data loader and of watchdogs in the log are one, too, and so is silence at the very end where the log says that
     the job was killed only later, if it did not finish. Its kind: collectives that differ by rank (torch's fingerprints; the operation and sequence
     number in which each rank timed out), a rank that died before the others gave up, a rank that is missing or behind, ranks with different last
@@ -38,7 +38,7 @@ from forensics.run import endings, hang_kinds, hang_ranks, how_it_ended, pace, r
 from forensics.run.kinds import Kind
 from forensics.run.pace import Pauses
 from forensics.run.robust import median
-from forensics.run.series import Floats, Ints, Series, series
+from forensics.run.series import Series, series
 from forensics.run.silence import SILENCE_SECONDS, SILENCE_TIMES
 from parsers.lazy_regex import lazy_re
 from parsers.runs.process_lines import LAUNCH
@@ -49,9 +49,6 @@ NEEDS = ["loss.train|lr|grad.norm"]
 INPUTS = ["wall clock"]
 # an evaluation or a save that takes so many times as long as the others do waits for something; not critical (docs/thresholds.md)
 STOP_TIMES = 5.0
-
-# statistical: three distances that agree; an evaluation of the same data takes as long each time, what waits does not
-REGULAR, ALIKE = 4, 1.5
 
 
 @dataclass(frozen=True)
@@ -104,16 +101,13 @@ def _silences(run: Run, s: Series, paused: Pauses) -> Iterator[Finding]:
     longer = np.sort(wait[held])[held.sum() // 2 :]  # of the two pauses beside an evaluation's step one holds it
     known = held & (wait <= STOP_TIMES * median(longer)) if held.any() else held
     long = (wait >= SILENCE_SECONDS) & (wait >= SILENCE_TIMES * usual)
-    found = np.flatnonzero(long & ~known)
-    regular = any(_of_the_loop(s.step[paused.row[of]], wait[of], s.interval) for of in (found, np.flatnonzero(long)))
-    severity = "info" if regular else "warning"
-    for i in found[:10]:
+    for i in np.flatnonzero(long & ~known)[:10]:
         row, after = paused.row[i], paused.row[i + 1]
         between = _another_launch(run, s, row, after)
         title = f"Silence of {wait[i] / 60:.0f} minutes after step {s.step[row]}{between or f'; usual is {usual[i]:.2g} seconds'}"
         shown = evidence.text("clock", [f"step {s.step[row]} and step {s.step[after]} lie {wait[i]:.0f} s apart"], s.place(run, row))
         facts = Facts(int(s.step[row]), False, float(wait[i]), float(usual[i]))
-        yield evidence.on_rows(s, (row, after), facts, title, "info" if between else severity, shown)
+        yield evidence.on_rows(s, (row, after), facts, title, "info", shown)
 
 
 def _another_launch(run: Run, s: Series, row: np.intp, after: np.intp) -> str:
@@ -121,12 +115,6 @@ def _another_launch(run: Run, s: Series, row: np.intp, after: np.intp) -> str:
     source = s.source[int(s.source_code[row])]
     told = [e for e in endings.events(run, *LAUNCH) if e["source"] == source and int(s.at[row]) < int(e["at"] or 0) < int(s.at[after])]
     return f", until another launch goes on: {quoted(str(told[-1]['text']))}" if told and s.source_code[row] == s.source_code[after] else ""
-
-
-def _of_the_loop(step: Ints, wait: Floats, every: int) -> bool:
-    """Whether silences alike come at regular distances, to a logging interval: what the loop does between its steps, though no line says so."""
-    apart = np.diff(step)
-    return len(step) >= REGULAR and bool(np.ptp(apart) <= every and wait.max() <= ALIKE * wait.min())
 
 
 def _said(run: Run, said: list[dict[str, Any]]) -> Finding:

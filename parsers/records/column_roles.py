@@ -70,6 +70,8 @@ class _Look:
         self.half_whole = bool(steps) and len(steps) * 2 >= self.filled  # some may be damaged
         self.whole = bool(steps) and len(steps) * 4 >= 3 * self.filled
         self.grows = self.whole and sum(a > b for a, b in pairwise(numbers)) * 4 <= len(steps)
+        turns = min(sum(a > b for a, b in pairwise(numbers)), sum(a < b for a, b in pairwise(numbers)))  # a table may begin with the newest row
+        self.wanders = self.whole and self.filled >= vocabulary.SEVERAL and turns * 4 > len(steps)
         self.counts = self.whole and all(b - a == 1 for a, b in pairwise(numbers))
         moves = [b - a for a, b in pairwise(numbers)]
         self.even = self.whole and len(moves) >= _EVEN and min(moves) > 0 and 4 * moves.count(moves[0]) >= 3 * len(moves)
@@ -140,11 +142,10 @@ def _step(table: _Columns) -> tuple[int | None, str, int | None]:
         look = table.looks[step]
         if look.constant and name in vocabulary.TOTAL_STEP:
             continue
-        rises = look.grows or epoch is not None
         if name in vocabulary.WEAK_STEP:
-            counts = look.whole and not look.constant and rises
+            counts = look.whole and not look.constant and (look.grows or epoch is not None)
         else:
-            counts = look.half_whole and (rises or not look.whole or look.filled < vocabulary.SEVERAL or name in vocabulary.TOTAL_STEP)
+            counts = look.half_whole and (not look.wanders or epoch is not None or name in vocabulary.TOTAL_STEP)
         if counts:
             return step, "steps", epoch
     if epoch is not None and table.looks[epoch].whole:

@@ -62,7 +62,8 @@ def _steps(name: str, column: Sequence[Any], part: Part) -> Ints | None:
     if len(set(steps.tolist())) == 1:
         return None if weak or name in vocabulary.TOTAL_STEP else steps
     falls = int((np.diff(steps) < 0).sum())
-    return None if name not in vocabulary.TOTAL_STEP and part.epochs is None and falls * 4 > len(steps) else steps
+    turns = falls if weak else min(falls, int((np.diff(steps) > 0).sum()))  # a file may begin with the newest row
+    return None if name not in vocabulary.TOTAL_STEP and part.epochs is None and turns * 4 > len(steps) else steps
 
 
 def _taken(wanted: Sequence[str], names: dict[str, str], table: Table, read: Reader) -> NDArray[Any] | None:

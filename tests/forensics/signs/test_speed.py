@@ -76,13 +76,3 @@ def test_one_rank_of_four(tmp_path: Path, slow: float, wait: float, straggles: s
     assert looked("rank_straggles", tmp_path).state == straggles
     found = looked("one_rank_waits_for_data", tmp_path)
     assert found.state == waits and (waits == ABSENT or found.numbers["rank"] == 2), found
-
-
-@pytest.mark.parametrize(("known", "severity"), [((40, 80, 120, 160), "info"), ((40, 60, 120, 150), "warning")])
-def test_pauses_at_regular_distances_are_the_loops_own_where_an_evaluation_explains_some(
-    known: tuple[int, ...], severity: str, tmp_path: Path
-) -> None:
-    every = rows(time=clock(*known))
-    evaluated = [r | {"val_loss": 1.0} if r["step"] in (known[1] + 1, known[2] + 1) else r for r in every]
-    run = read(make(tmp_path / "r", evaluated))
-    assert {f.severity for f in stall.detect(run)} <= {severity}
