@@ -30,6 +30,7 @@ _OF_A_SET = lazy_re(r"^(\d+ )?(s )?")  # what is left of "valid_1's" and "valida
 _CUT_OFF = lazy_re(r"(?: at)?(?: \d+(?:\.\d+)?){0,3}(?: [bmp])?$")
 _AVERAGED = lazy_re(r"^(?:macro|micro|weighted) | (?:macro|micro|weighted)$")  # over classes: "f 1 macro"
 _OF_RETURNS = {"ic", "rank ic"}  # the information coefficient
+_OF_SETS = {"gamma"}  # a booster's deviance, which names its set
 _ANYTHING = {"total", "cost", "hinge", "focal", "triplet"}  # in a group of tags also a total of time, a term of a loss
 _CRITERION = {"loss", "loss fn", "loss function", "loss type", "criterion"}  # settings
 _CROSS_ENTROPIES = {"logloss", "multi logloss", "binary logloss", "mlogloss"}
@@ -76,6 +77,8 @@ def objective(tag: str, folder: str = "") -> Objective | None:
         if "/" not in text or core in _ANYTHING or not _known().get(core, (0, ""))[1].startswith("whole"):
             return None
     if core in _OF_RETURNS and not EVAL.search(text):  # "ic" alone is the term of an initial condition
+        return None
+    if core in _OF_SETS and not (EVAL.search(text) or TRAIN.search(text)):  # "gamma" alone is a discount
         return None
     rank, kind = _known()[core]
     # BasicSR and Ultralytics log losses of the training under their names, and what held-out data gave under metrics/

@@ -6,7 +6,7 @@ What it sees
 How it decides
     The largest change between neighbouring evaluations is held against the five changes on either side of it: more than five times their robust sigma, for a
     change for the worse five times what they lose (root mean square), and 15 % of the level (15 points of an accuracy). The three to five evaluations after
-    it keep half of the step, and the training loss moves by less than a third of it in the same direction. A step for the better, or hits that step while the
+    it, of five all but one, keep half of the step, and the training loss moves by less than a third of it in the same direction. A step for the better, or hits that step while the
     evaluation loss goes on, are information: learning does that, and behind fewer than three evaluations always. A step for the better is more than that
     where something had been learnt before and the changes before it and the five after it were all small beside it: slow learning does not do that. So it
     is with hits where the training loss beside them had settled: over two evaluations on either side of the step it moves by less than a fifth and the rate
@@ -107,7 +107,11 @@ def _stepped(run: Run, s: Series, *, hits: bool) -> Finding | None:
     slow = hits and _abrupt(y, i) and _settled(run, s.step[rows], i)
     better = size if hits else -size
     unseen = hits or series(run, "loss.train") is None  # a loss that falls as the training's was not let through above
-    learns = (not slow and _learns(y, i, better)) if unseen else better > 0 and float(np.abs(np.delete(np.diff(y), i)[: i + BESIDE]).max()) > HALF * better
+    learns = (
+        (not slow and _learns(y, i, better))
+        if unseen
+        else better > 0 and float(np.abs(np.delete(np.diff(y), i)[: i + BESIDE]).max()) > HALF * better
+    )
     other_data = any(a.about in ("data", "loss") and previous <= a.step <= step for a in announced(run))  # from there on, as config has it
     # two evaluations are no level from which one could step
     learns |= better > 0 and (other_data or i + 1 < LASTS or _rate_falls(run, int(s.step[rows[max(i - 1, 0)]]), step))
@@ -121,15 +125,11 @@ def _jump(y: np.ndarray, *, hits: bool) -> int | None:
     change = np.diff(y)
     i = int(np.argmax(np.abs(change)))
     before, after = y[max(i + 1 - LASTS, 0) : i + 1], y[i + 1 : i + 1 + BESIDE]
-    lasting = len(after) >= LASTS and abs(np.median(after) - np.median(before)) >= HALF * abs(change[i])
-    return (
-        i
-        if lasting
-        and i > 0
-        and not _was_there(np.sign(change[i]) * y[: i + 1], *(float(np.sign(change[i]) * np.median(x)) for x in (before, after)))
-        and abs(change[i]) >= max(TIMES * _usual(-change if hits else change, i, worse=(change[i] < 0) == hits), SHARE)
-        else None
-    )
+    kept = np.sign(change[i]) * (after - np.median(before)) >= HALF * abs(change[i])
+    lasting = len(after) >= LASTS and kept.sum() >= len(after) - (len(after) == BESIDE)  # of five one may stray
+    out = lasting and i > 0 and abs(change[i]) >= max(TIMES * _usual(-change if hits else change, i, worse=(change[i] < 0) == hits), SHARE)
+    sides = (float(np.sign(change[i]) * np.median(x)) for x in (before, after)) if out else ()
+    return i if out and not _was_there(np.sign(change[i]) * y[: i + 1], *sides) else None
 
 
 def _was_there(y: np.ndarray, level: float, other: float) -> bool:

@@ -40,7 +40,7 @@ from parsers.tables import Run
 
 NEEDS = ["lr"]
 # of the row before; of the peak. Measured: at 0.7 of JUMP two more faulty runs, at 1.4 one less, healthy alike (docs/thresholds.md)
-JUMP, SHARE = 1.5, 0.02
+JUMP, SHARE, OFTEN = 1.5, 0.02, 4  # bound: so many jumps, and one in as many rows
 SAME = 0.95  # share of the values that a cycle takes again; bound: one of twenty may be a corner between two logged steps
 MOVES = 0.5  # bound: of its values, from one to the next; half of a period that is seen again
 REGULAR = 0.1  # distances of warm restarts agree this well; not critical: logs that miss every tenth row still do (docs/thresholds.md)
@@ -80,8 +80,8 @@ def restarts(s: Series) -> list[int]:
 
 
 def _restarts(s: Series, inside: list[int]) -> list[int]:
-    if len(inside) >= 3 and _regular(s.step[inside]):
-        return inside  # cosine with warm restarts, cyclic
+    if (len(inside) >= 3 and _regular(s.step[inside])) or len(inside) >= max(OFTEN, len(s) / OFTEN):
+        return inside  # cosine with warm restarts, cyclic; or of a cycle that is shorter than the rows are apart
     again = {*_periodic(s, inside), *_repeats(s, inside), *_triangles(s, inside), *(i for i in inside if _cycle(s, i))}
     # from low to where a warm restart went before, too near the end to show its way down
     high = [i for i in inside if s.value[i - 1] <= LOW * s.value[i]]

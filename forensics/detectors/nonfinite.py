@@ -40,6 +40,7 @@ from forensics.run.robust import median
 from forensics.run.scores import scores
 from forensics.run.series import Ints, Series, by_rank, names, parts, series
 from parsers.lazy_regex import lazy_re
+from parsers.name_rules import words
 from parsers.tables import Run
 
 NEEDS = [f"{OBJECTIVE}|grad.norm"]
@@ -47,6 +48,7 @@ FEW, LOOKED = 3, 400  # bound: values that are no single slip; of as many metric
 CALM = 3.0  # the gradient norm before the event is calm below this many times its median; causes ask, no verdict hangs on it (docs/thresholds.md)
 
 
+_BEST = lazy_re(r"\b(?:best|lowest|highest|min|max)\b")
 _REPLACED = lazy_re(r"(?i)\bvalue encountered\. Reporting it as\b")  # ClearML
 
 
@@ -102,7 +104,8 @@ def _computed(s: Series) -> Ints:
     computed yet."""
     bad = np.flatnonzero(~np.isfinite(s.value))
     leading = 0 < len(bad) < len(s) and bad[-1] == len(bad) - 1 and len(np.unique(s.attempt[: len(bad) + 1])) == 1
-    return bad[:0] if leading and bool(np.isnan(s.value[bad]).all()) else bad
+    begun = np.isnan(s.value[bad]) | (_BEST.search(words(s.tag)) is not None)  # the best so far begins at infinity
+    return bad[:0] if leading and bool(begun.all()) else bad
 
 
 def smallest_effect(run: Run) -> str:

@@ -7,7 +7,8 @@ How it decides
     Compares the last levels (medians of the last tenth, or fifth) of the training loss, or of the evaluation loss, between the runs of
     a group. It fires when the farthest two differ by more than 40 % and by three times what the noise inside a run explains,
     and by more than half a percent of what the loss has fallen by, or a tenth of that in its logarithm. Of policies, whose losses say little, it compares what the reward
-    gained from the first tenth to the last: it fires when the farthest two gains differ by half of the larger one, and by as much noise.
+    is over the last tenth, and what it gained since the first: it fires when the farthest two differ in both by half of what the best seed gained, and by as
+    much noise.
 
 Cannot tell
     Where one run lies here, or the runs differ in more than their seed.
@@ -57,9 +58,9 @@ class Facts(BaseFacts):
 def detect(run: Run) -> Iterator[Finding]:
     if len(run.group) < 2:
         raise CannotTell("there is one run, or the runs differ in more than the seed")
-    gained = [(r, *x) for r in run.group if (x := gain(r)) is not None]
-    if len(gained) > 1:
-        yield from _by_gain(gained)
+    ended = [(r, *x) for r in run.group if (x := rewards(r)) is not None]
+    if len(ended) > 1:
+        yield from _by_reward(ended)
         return
     judged = False
     for name, share in ((n, s) for n in ("loss.eval", "loss.train") for s in (10, 5)):
@@ -86,26 +87,30 @@ def detect(run: Run) -> Iterator[Finding]:
         raise CannotTell("fewer than two of the runs logged a loss")
 
 
-def _by_gain(gained: list[tuple[Run, float, float]]) -> Iterator[Finding]:
-    (low, least, noise), (high, most, more) = (f(gained, key=lambda k: k[1]) for f in (min, max))
-    if most <= 0 or most - least <= max(HALF * most, ERRORS * math.hypot(noise, more)):
+def _by_reward(ended: list[tuple[Run, float, float, float]]) -> Iterator[Finding]:
+    (low, least, noise, _), (high, most, more, _) = (f(ended, key=lambda k: k[1]) for f in (min, max))
+    gains = [k[3] for k in ended]
+    gained = max(gains)
+    alike = gained - min(gains) <= HALF * gained  # seeds of other environments begin elsewhere, and learn as much
+    if gained <= 0 or alike or most - least <= max(HALF * gained, ERRORS * math.hypot(noise, more)):
         return
-    title = f"{len(gained)} runs that differ only in the seed gain between {least:.4g} and {most:.4g} of reward (rl.reward)"
-    rows = [[r.id, f"{x:.4g}", f"{error:.2g}"] for r, x, error in sorted(gained, key=lambda k: -k[1])]
-    shown = evidence.table("what each seed gained", ["run", "rl.reward", "noise of the gain"], rows, high.path)
-    facts = Facts("rl.reward", 1 - least / most, len(gained), high.id, low.id)
+    title = f"{len(ended)} runs that differ only in the seed end between {least:.4g} and {most:.4g} of reward (rl.reward); the best gained {gained:.4g}"
+    rows = [[r.id, f"{x:.4g}", f"{error:.2g}"] for r, x, error, _ in sorted(ended, key=lambda k: -k[1])]
+    shown = evidence.table("reward of each seed at the end", ["run", "rl.reward", "its noise"], rows, high.path)
+    facts = Facts("rl.reward", (most - least) / gained, len(ended), high.id, low.id)
     yield evidence.found(facts, title, (None, None), "warning", shown, key="rl.reward")
 
 
-def gain(run: Run) -> tuple[float, float] | None:
-    """(what the reward rose by from the first tenth of the values to the last, its standard error)."""
+def rewards(run: Run) -> tuple[float, float, float] | None:
+    """(reward over the last tenth of the values, its standard error, what it gained since the first tenth)."""
     s = series(run, "rl.reward")
     if s is None or s.usable.sum() < LEAST:
         return None
     x = s.value[s.usable]
     n = len(x) // 10
     noise = noise_by_steps(x)
-    return float(np.median(x[-n:]) - np.median(x[:n])), math.sqrt(2) * error_of_median(noise, n)
+    last = median(x[-n:])
+    return last, math.sqrt(2) * error_of_median(noise, n), last - median(x[:n])
 
 
 def _first(run: Run, name: str) -> float:
@@ -118,8 +123,8 @@ def _first(run: Run, name: str) -> float:
 
 
 def smallest_effect(run: Run) -> str:
-    if sum(gain(r) is not None for r in run.group) > 1:
-        return f"seeds of which one gains {HALF:.0%} less than another"
+    if sum(rewards(r) is not None for r in run.group) > 1:
+        return f"seeds whose rewards end apart by {HALF:.0%} of what the best one gains"
     levels = [x for r in run.group if (x := level(r, "loss.eval") or level(r, "loss.train")) is not None and x[0] > 0]
     if len(levels) < 2:
         return ""

@@ -29,6 +29,7 @@ STAGE = lazy_re(
 SAID = lazy_re(r"\b(?:from|at|after|since|until|by|on)\s+(?:the\s+)?(?:iter(?:ation)?s?|steps?|epochs?|update)\s*#?(\d{1,12})\b", re.I)
 # "1 until 1500, 30 after"
 STAGED = lazy_re(r"\buntil\s+(?:(?:iter(?:ation)?|step|epoch|update)\s*)?(\d{1,12})\b(?=.{0,60}(?:,|\bafter|\bthen)\s)", re.I)
+THEN = lazy_re(r"\b(?:from|at|after|until)\s+(?:(?:iter(?:ation)?|step|epoch|update)\s*)?(\d{1,12})\b", re.I)
 MEANT = lazy_re(r"->|=>|\u2192|\b(?:planned|scheduled|intended|by design|on purpose)\b", re.I)  # a plan, not the tale of what happened
 ABOUT = {"data": DATA, "batch": BATCH, "loss": LOSS}
 LOG_LINE = "log line"  # stands for the name of a setting
@@ -93,7 +94,8 @@ def _steps(value: Any, listed: bool) -> Iterator[int]:
     """Steps that a value names: of stages that begin somewhere, [{"from_iter": 300, ...}], [[0, 12], [300, 48]] or {"300": ...}, or last so
     long, [{"steps": 300}, {"steps": 300}], and in words, "1 -> 4 from iter 300 on", "1 until 300, 4 after"."""
     if isinstance(value, str):
-        yield from (int(n) for n in STAGED.findall(value) if int(n) > 0)
+        if STAGED.search(value):  # "numeric until 160, then words, then mixed at 290"
+            yield from (int(n) for n in THEN.findall(value) if int(n) > 0)
         if not MEANT.search(value):
             return
         yield from (int(n) for n in SAID.findall(value) if int(n) > 0)

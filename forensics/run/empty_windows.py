@@ -20,13 +20,13 @@ _EPISODES = lazy_re(r"\b(?:ep|eps|episodes?|dones)\b")
 
 def may_hold(means: NDArray[np.float64]) -> bool:
     """Whether some values are zero, and some are not."""
-    return LEAST <= np.count_nonzero(means == 0) < len(means)
+    return bool(LEAST <= np.count_nonzero(means == 0) < len(means))
 
 
 def empty(means: NDArray[np.float64], others: Iterable[tuple[str, str, NDArray[np.float64]]]) -> NDArray[np.bool_]:
     """Which values are means of no episode, by what else stands in the same rows: (canonical name, tag, values) of each."""
     zero = means == 0
-    return zero & any(_tells(name, tag, x, zero) for name, tag, x in others)
+    return zero if any(_tells(name, tag, x, zero) for name, tag, x in others) else np.zeros(len(means), np.bool_)
 
 
 def _tells(name: str, tag: str, x: NDArray[np.float64], zero: NDArray[np.bool_]) -> bool:

@@ -98,7 +98,9 @@ def over_chance(run: Run) -> Measured | None:
     if loss is None or chance is None or not len(rows := surviving(loss)) or loss.step[rows[0]] > max(2 * loss.interval, BEGINS):
         return None
     step = int(loss.step[rows[0]])
-    return Measured(float(loss.value[rows[0]]) / chance, f"chance level ({told} = {chance:.3g})", step, step, loss.place(run, rows[0]), AT_CHANCE)
+    return Measured(
+        float(loss.value[rows[0]]) / chance, f"chance level ({told} = {chance:.3g})", step, step, loss.place(run, rows[0]), AT_CHANCE
+    )
 
 
 def _chance(run: Run, loss: Series) -> tuple[float | None, str]:

@@ -48,7 +48,9 @@ def is_penalty(tag: str) -> bool:
 def held_out(run: Run) -> list[tuple[Series, Series]]:
     """(of held-out data, of the training) of the terms that were logged of both, penalties apart, whether their names say that they are losses or not."""
     logged = [(s, loss_names.term(s.tag)) for s in parts(run, "loss.aux")]
-    unsaid = [name for name in names(run, LEAST) if name.startswith(_OTHER) and loss_names.is_term(loss_names.term(name.removeprefix(_OTHER)))]
+    unsaid = [
+        name for name in names(run, LEAST) if name.startswith(_OTHER) and loss_names.is_term(loss_names.term(name.removeprefix(_OTHER)))
+    ]
     logged += [(s, loss_names.term(s.tag)) for name in unsaid for s in parts(run, name)]
     terms = {(loss.split, loss.core): s for s, loss in logged if loss.core and not is_penalty(s.tag)}
     return [(s, terms["train", core]) for (side, core), s in terms.items() if side == "eval" and ("train", core) in terms]

@@ -78,7 +78,8 @@ class Series:
 
     def only(self, rows: Ints | NDArray[np.bool_]) -> Series:
         """The series of some of its rows."""
-        return replace(self, **{f.name: x[rows] for f in fields(self) if isinstance(x := getattr(self, f.name), np.ndarray)})
+        cut: dict[str, Any] = {f.name: x[rows] for f in fields(self) if isinstance(x := getattr(self, f.name), np.ndarray)}
+        return replace(self, **cut)
 
     def attempts(self, first: int | None = None, last: int | None = None) -> Iterator[tuple[int, Ints, Floats]]:
         """(attempt, step, value) of each attempt, cut to [first, last]."""

@@ -22,18 +22,18 @@ _ALONE = "one run lies here, or the runs differ in more than their seed."
 
 def seeds_end_apart(s: Symptoms) -> Sign:
     """Runs that differ only in their seed end more than 40 % apart, by three times what the noise inside a run explains; policies whose rewards
-    gain less than half of what another seed gains."""
+    end apart by half of what the best seed gains."""
     found = s.of(seed_spread.Facts)
     if found:
         facts = found[0].facts
-        how = "gain up to {:.0%} less than each other" if facts.metric == "rl.reward" else "end up to {:.0%} apart"
-        text = f"{facts.runs} runs of one configuration {how.format(facts.apart)} ({facts.metric})."
+        of = " of what the best one gained" if facts.metric == "rl.reward" else ""
+        text = f"{facts.runs} runs of one configuration end up to {facts.apart:.0%}{of} apart ({facts.metric})."
         return seen(text, found, apart=facts.apart, runs=facts.runs, best=facts.best, worst=facts.worst, first=None, last=None)
     if len(s.run.group) < 2:
         return does_not_arise(_ALONE)
-    gains = [told[0] for r in s.run.group if (told := seed_spread.gain(r)) is not None]
-    if len(gains) > 1:
-        return absent(f"{len(gains)} runs that differ only in their seed gain between {min(gains):.4g} and {max(gains):.4g} of reward.")
+    ends = [told[0] for r in s.run.group if (told := seed_spread.rewards(r)) is not None]
+    if len(ends) > 1:
+        return absent(f"{len(ends)} runs that differ only in their seed end between {min(ends):.4g} and {max(ends):.4g} of reward.")
     for name in ("loss.eval", "loss.train"):
         known = [x for r in s.run.group if (x := _last_level(r, name)) is not None and x > 0]
         if len(known) > 1:

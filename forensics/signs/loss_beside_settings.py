@@ -20,6 +20,9 @@ from parsers.loss_names import is_likelihood
 
 EFFECTS = {"setting_holds_loss_up": "config", "boosting_overshoots": "config"}  # symptoms of their own, for which there is no detector
 SUBJECT = "configured"
+USUAL = (
+    0.2  # papers smooth by 0.1 (arXiv 1512.00567, 1706.03762), and by twice that; of two answers it costs half of the loss, and is meant to
+)
 HALF = 0.5  # bound: of the first loss, below which loss_fell_little is not seen; of the planned steps; of the first gradient
 
 
@@ -104,8 +107,9 @@ def setting_holds_loss_up(s: Symptoms) -> Sign:
     fell = loss_level.loss_fell_little(s)
     if fell.state != SEEN:
         return absent(fell.text) if fell.state == ABSENT else fell
+    smoothed = (settings.number(s.run, "label_smoothing") or 0) > USUAL
     looked = [
-        smoothing_costs_half(s),
+        *([smoothing_costs_half(s)] if smoothed else []),
         rounds_cannot_reach(s),
         configured.weight_decay_strong(s),
         configured.epsilon_large(s),

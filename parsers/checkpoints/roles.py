@@ -54,7 +54,9 @@ def _holds_moments(state: str, moments: Iterable[str], tensors: Sequence[Tensor]
         return True
     top = state.partition(".")[0]
     weights = {t.name.partition(".")[::2] for t in tensors}
-    return all("." in of for of in moments) and any(all((other, of) in weights for of in moments) for other in {w[0] for w in weights} - {top})
+    return all("." in of for of in moments) and any(
+        all((other, of) in weights for of in moments) for other in {w[0] for w in weights} - {top}
+    )
 
 
 def set_roles(tensors: Iterable[Tensor], kind: str) -> None:

@@ -97,6 +97,8 @@ def role_of(key: str, tail: str, first: bool) -> str:
     last = words[-1].lstrip("#")
     if last.startswith("(") and last[1:] in _PLACES:  # "non-finite loss (epoch 0, step 29)" says where, no loss
         return "skip"
+    if len(words) > 1 and words[0] in {"best", "lowest", "highest"} and last in {*_STEP, *_EPOCH}:  # where it was
+        return "skip"
     if last in vocabulary.THROUGH_THE_RUN or "_".join(words[-2:]) in vocabulary.THROUGH_THE_RUN:
         return "global"
     if last in _STEP and "per" not in words and "total" not in words and (first or last not in {*_PLURAL, "up"}):

@@ -41,7 +41,9 @@ _KEYED = lazy_re(
 )
 _BEST = lazy_re(r"(?i)\b(?:best|previous|last)\W{1,2}$")  # what was reached before is no evaluation of now
 # "loss 0.74  test: loss 0.81": what stands in front of the label is of something else
-_MEASURED = lazy_re(r"(?i)(?<![\w./-])(?!(?:epochs?|ep|steps?|iter|it|time|elapsed)\b)[A-Za-z][\w/-]{0,40}(?:\(\w{1,12}\))?[ :=]{1,3}[-+]?\d{1,12}\.\d")
+_MEASURED = lazy_re(
+    r"(?i)(?<![\w./-])(?!(?:epochs?|ep|steps?|iter|it|time|elapsed)\b)[A-Za-z][\w/-]{0,40}(?:\(\w{1,12}\))?[ :=]{1,3}[-+]?\d{1,12}\.\d"
+)
 # what a loop says of itself, of whatever data the numbers beside it are
 OF_LOOP = lazy_re(r"(?i)\btimes?\b|_time|elapsed|duration|\blr\b|learning[ _]rate|/s(?:ec)?$|^(?:best|mem|grad|g_?norm|grad[ _-]?norm)$")
 _VALUE = lazy_re(r"[ :=]{0,3}[-+.\d]")

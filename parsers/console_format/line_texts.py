@@ -47,7 +47,9 @@ _TERMS = lazy_re(  # "train 1.11 (seg 0.08, thick 1.03) | val 1.32 (seg 0.08, th
     r"(?P<of>[A-Za-z][\w/-]{0,20})(?P<is>[ :=]{1,3})(?P<sum>[-+]?\d[\d.]{0,20}(?:e[-+]?\d{1,3})?) ?\((?P<terms>(?:[A-Za-z][\w/-]{0,20}[ :=]{1,3}[-+]?\d[\d.]{0,20}(?:e[-+]?\d{1,3})?(?:, ?)?){1,8})\)"
 )
 _TERM_OF = lazy_re(r"([A-Za-z][\w/-]{0,20})([ :=]{1,3})([-+\d.e]{1,25})")
-_LIST_OF_ONE = lazy_re(r"(?i)\b((?:\w{1,12} )?loss)[ :=]{1,3}\[([a-z]\w{0,20}[ :=]{1,3}[-+]?\d[\d.e+-]{0,24})\]")  # "loss: [landmark: 0.00003]"
+_LIST_OF_ONE = lazy_re(
+    r"(?i)\b((?:\w{1,12} )?loss)[ :=]{1,3}\[([a-z]\w{0,20}[ :=]{1,3}[-+]?\d[\d.e+-]{0,24})\]"
+)  # "loss: [landmark: 0.00003]"
 _LOSSES = lazy_re(  # spaCy: "Losses {'ner': 0.91, 'textcat': 0.3}"
     r"(?i)\bloss(?:es)?[ :=]{0,3}\{((?:u?['\"][\w/ -]{1,30}['\"]: ?[-+]?\d[\d.e+-]{0,24}(?:, )?){1,12})\}"
 )
@@ -77,7 +79,9 @@ def plain(text: str) -> str:
     if ": " in text:
         text = _named_each(text)
     if "\tremaining: " in text:
-        text = _SO_FAR.sub(lambda m: f"\ttotal so far: {sum(float(n) * _SECONDS[unit] for n, unit in _DURATION.findall(m[1])):.6g}", text.rstrip())
+        text = _SO_FAR.sub(
+            lambda m: f"\ttotal so far: {sum(float(n) * _SECONDS[unit] for n, unit in _DURATION.findall(m[1])):.6g}", text.rstrip()
+        )
     return _opened(text)
 
 

@@ -53,7 +53,7 @@ _LOG_SUFFIX = lazy_re(
     r"(?i)\.(?:log|out|err|stdout|stderr|console|[oe]\d*|log\.\d+|logs|(?:log\.)?(?:info|warning|error|fatal)(?:\.[\d-]+)*)$"
 )
 _LOG_NAME = lazy_re(
-    r"(?i)(?:^|[\W_\d])(?:logs?|out|err|stdout|stderr|console|output|nohup|slurm)(?:[\W_\d]|$)|日志|日誌|训练|訓練|ログ|로그"
+    r"(?i)(?:^|[\W_\d])(?:logs?|out|err|stdout|stderr|console|outputs?|nohup|slurm)(?:[\W_\d]|$)|日志|日誌|训练|訓練|ログ|로그"
 )
 _NOT_LOGS = lazy_re(
     r"(?i)^(?:readme|license|licence|notice|authors|changelog|contributing|makefile|dockerfile"

@@ -70,7 +70,9 @@ class _Look:
         self.half_whole = bool(steps) and len(steps) * 2 >= self.filled  # some may be damaged
         self.whole = bool(steps) and len(steps) * 4 >= 3 * self.filled
         self.grows = self.whole and sum(a > b for a, b in pairwise(numbers)) * 4 <= len(steps)
-        turns = min(sum(a > b for a, b in pairwise(numbers)), sum(a < b for a, b in pairwise(numbers)))  # a table may begin with the newest row
+        turns = min(
+            sum(a > b for a, b in pairwise(numbers)), sum(a < b for a, b in pairwise(numbers))
+        )  # a table may begin with the newest row
         self.wanders = self.whole and self.filled >= vocabulary.SEVERAL and turns * 4 > len(steps)
         self.counts = self.whole and all(b - a == 1 for a, b in pairwise(numbers))
         moves = [b - a for a, b in pairwise(numbers)]

@@ -138,7 +138,9 @@ class Log(Gathered):
             rest = [f"{k}={x}" for k, x in row.items() if k not in used and x != kind and isinstance(x, (str, int, float))]
             text = str(row[message]) if message else " ".join([kind, *rest])[:2000]
             grade, step = str(row[level]).lower() if level else "info", part.step_of(i)
-            if v.RESUMED.fullmatch(kind) or any((v.RESUMED_FROM.fullmatch(k) and x) or (x is True and v.RESUMED.fullmatch(k)) for k, x in row.items()):
+            if v.RESUMED.fullmatch(kind) or any(
+                (v.RESUMED_FROM.fullmatch(k) and x) or (x is True and v.RESUMED.fullmatch(k)) for k, x in row.items()
+            ):
                 kind = "resume"
             elif said or not (reports and grade in _CALM):
                 event = _reported(row, text)
@@ -179,7 +181,9 @@ class Log(Gathered):
             if not keys and isinstance(column[where[0]], list):
                 self.note(f"{tag}: long lists left out", len(where))
             for key in keys:
-                self._column(part, rank_names.of_element(tag, key) or f"{tag}/{key}", [column[i][key] for i in where], places[where], depth + 1)
+                self._column(
+                    part, rank_names.of_element(tag, key) or f"{tag}/{key}", [column[i][key] for i in where], places[where], depth + 1
+                )
 
     def _keep(self, part: Part, tag: str, index: Ints | None, numbers: Floats) -> None:
         if part.evaluation and not v.EVALUATION.match(tag) and tag not in EPOCH:

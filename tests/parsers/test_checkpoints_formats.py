@@ -316,7 +316,9 @@ def test_moments_by_their_place_in_a_pickled_state_of_optax(called: str, tmp_pat
 def test_moments_under_any_name_where_the_weights_stand_elsewhere(weights: str | None, role: str, tmp_path: Path) -> None:
     """Two parts of a model that have the same names are no moments."""
     made = {"Dense_0": {"kernel": np.ones((3, 2), np.float32), "bias": np.zeros(2, np.float32)}}
-    saved = {"o": (((np.int32(7), made, {"Dense_0": {k: v + 1 for k, v in made["Dense_0"].items()}}),),)} | ({weights: made} if weights else {})
+    saved = {"o": (((np.int32(7), made, {"Dense_0": {k: v + 1 for k, v in made["Dense_0"].items()}}),),)} | (
+        {weights: made} if weights else {}
+    )
     (tmp_path / "last.pkl").write_bytes(pickle.dumps(saved))
     roles = {t.name: t.role for t in checkpoints.read(tmp_path / "last.pkl").tensors}
     assert roles["o.0.0.1.Dense_0.kernel"] == role

@@ -560,7 +560,9 @@ def test_the_tail_of_a_traceback_is_one_and_a_printed_stack_is_none(tmp_path: Pa
 
 
 def test_a_traceback_that_a_report_quotes_ends_at_its_own_margin(tmp_path: Path) -> None:
-    quoted = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    print(x)\n    ~~~^^^\nUnicodeEncodeError: no such character'
+    quoted = (
+        'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    print(x)\n    ~~~^^^\nUnicodeEncodeError: no such character'
+    )
     report = "".join(f"    {line}\n" for line in quoted.splitlines())
     tables, _, _ = log(tmp_path, f"ERROR REPORT\n\n{report}\n`$ conda run`\n")
     assert [e["text"].split("  [")[0] for e in tables["events"] if e["kind"] == "traceback"] == ["UnicodeEncodeError: no such character"]

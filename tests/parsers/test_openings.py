@@ -88,7 +88,10 @@ def test_the_settings_of_the_next_launch_are_no_measurement(tmp_path: Path) -> N
         ("('call', f(2))", "('call', f(2))"),
         (" 20% 266/1330 [02:49<09:37,  1.84it/s]", " 20%|| 266/1330 [02:49<09:37,  1.84it/s]"),
         ("20% 266/1330 of it <", "20% 266/1330 of it <"),
-        ("train 1.1 (seg 0.1, thick 1.0) | val 1.3 (seg 0.2, thick 1.1)", "train 1.1 | train seg 0.1 | train thick 1.0 | val 1.3 | val seg 0.2 | val thick 1.1"),
+        (
+            "train 1.1 (seg 0.1, thick 1.0) | val 1.3 (seg 0.2, thick 1.1)",
+            "train 1.1 | train seg 0.1 | train thick 1.0 | val 1.3 | val seg 0.2 | val thick 1.1",
+        ),
         ("loss 1.1 (lr 0.1) | val 1.3 (acc 0.2)", "loss 1.1 (lr 0.1) | val 1.3 (acc 0.2)"),  # not of what stands before
         ("Losses {'ner': 12.5, 'text cat': 0.3}", "loss ner: 12.5, loss text cat: 0.3"),
         ("('Losses', {u'ner': 0.18})", "loss ner: 0.18"),

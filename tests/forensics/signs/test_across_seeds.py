@@ -84,6 +84,7 @@ GAINS = np.linspace(20, 220, 100) + np.random.default_rng(2).normal(0, 8, 100)
         ((GAINS, GAINS[::-1] / 2 + 100, 20 + (GAINS - 20) / 1.5), SEEN),  # one of them falls
         ((GAINS, GAINS + 3, 20 + (GAINS - 20) / 1.5), ABSENT),
         ((GAINS, GAINS + 90), ABSENT),  # began elsewhere, learnt as much
+        ((GAINS, 120 + GAINS / 2.2), ABSENT),  # began elsewhere, and came to the same end
         ((np.full(100, 20.0), np.full(100, 21.0)), ABSENT),
         ((GAINS[:20], GAINS[:20] / 4), CANNOT_TELL),
     ],
