@@ -183,6 +183,15 @@ def test_a_term_of_the_evaluation_that_steps_where_no_whole_was_logged(recon: fl
     assert found == [220] * grave
 
 
+@pytest.mark.parametrize(("back", "told"), [(5, ["warning"]), (2, [])])
+def test_a_step_of_the_evaluation_stays(back: int, told: list[str], tmp_path: Path) -> None:
+    """Three high ones among others are noise."""
+    held = [1.0 + 0.03 * (k % 3) for k in range(16)]
+    held[8 : 8 + back + 1] = [1.6] * len(held[8 : 8 + back + 1])
+    rows = write(tmp_path / "r", 320, loss=lambda i: 1.0, val_loss=lambda i: held[i // 20 - 1] if i % 20 == 0 else None)
+    assert [f.severity for f in eval_jump.detect(read(rows))] == told
+
+
 def test_a_curve_that_falls_as_fast_behind_a_step_for_the_better_is_learning(tmp_path: Path) -> None:
     held = [1.42, 1.31, 1.21, 0.92, 0.80, 0.67, 0.61, 0.50, 0.45, 0.43, 0.44, 0.39, 0.38, 0.36, 0.36, 0.33]
     noisy = [2.0, 5.7, 14.0, 5.7, 1.1, 0.5]

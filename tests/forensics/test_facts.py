@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -224,6 +225,13 @@ def test_a_bar_without_a_name_that_stands_where_the_epochs_do_tells_the_plan_unl
     lines = "".join(f"Epoch {i}: Validation Accuracy: {40 + i}.5%\n" for i in range(1, 32))
     (tmp_path / "train.log").write_text("\n".join([bar] * laps) + "\n" + lines)
     assert plan.planned_steps(read(tmp_path)) == planned
+
+
+@pytest.mark.parametrize(("tag", "told"), [("best_loss", False), ("aux_loss", True)])
+def test_the_best_so_far_begins_at_infinity(tag: str, told: bool, tmp_path: Path) -> None:
+    rows = [{"step": i, tag: math.inf if i == 1 else 2 / i} for i in range(1, 30)]
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    assert bool(list(nonfinite.detect(read(tmp_path)))) == told
 
 
 @pytest.mark.parametrize(

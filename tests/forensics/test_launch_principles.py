@@ -311,3 +311,10 @@ def test_a_stop_by_hand_is_no_crash(line: str, grave: bool, tmp_path: Path) -> N
     (tmp_path / "train.log").write_text("\n".join([*lines, line, "resuming from out/checkpoint-220", *again]) + "\n")
     case = forensics.analyze(str(tmp_path))
     assert "restart" in {f.kind for f in case.findings} and ("restart" in kinds(case)) == grave
+
+
+@pytest.mark.parametrize(("times", "told"), [(6, False), (2, True)])
+def test_a_rate_that_jumps_in_every_fourth_row_is_a_cycle_shorter_than_the_rows_are_apart(times: int, told: bool) -> None:
+    rate = np.array([1e-4, 2e-7, 8.6e-5, 1.6e-4, 5.9e-5, 1.2e-4, 3.6e-5, 7.8e-5, 3.6e-7, 2.9e-5, 5.9e-5, 1.1e-5, 9e-6, 8e-6, 7e-6, 6e-6])
+    rate[2 * times :] = 1e-6
+    assert bool(list(lr_schedule.detect(run_of({"lr": rate})))) == told

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import forensics
-from forensics.signs.closing_test import closing_test_far_worse
+from forensics.signs.closing_test import closing_test_costs_more, closing_test_far_worse
 from forensics.signs.sign import ABSENT, CANNOT_TELL, SEEN, Sign, Symptoms
 
 
@@ -77,3 +78,20 @@ def test_a_share_of_the_variance_is_compared_too(tmp_path: Path, value: float, s
     rows = [{"epoch": i, "train_loss": 1 / i, "val_r2": 0.96 - 0.3 / i} for i in range(1, 41)]
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in [*rows, {"epoch": 40, "test_r2": value}]))
     assert closing_test_far_worse(Symptoms(forensics.read(str(tmp_path)), ())).state == state
+
+
+@pytest.mark.parametrize(
+    ("held", "last", "state"),
+    [
+        (lambda i: 0.2 + 6 / i, "test mae 4.96", SEEN),
+        (lambda i: 0.2 + 6 / i, "test mae 0.40", ABSENT),  # little more than on the way
+        (lambda i: 0.2 + 6 / i, "test mae 0.70", ABSENT),  # twice as much, and still most of what was learnt
+        (lambda i: 0.2 + 6 / i, "test rmse 4.96", CANNOT_TELL),  # another error
+        (lambda i: 0.2 + i / 10, "test mae 9.0", CANNOT_TELL),  # nothing was gained
+        (lambda i: 0.2 + 6 / i, "done", CANNOT_TELL),
+    ],
+)
+def test_the_cost_of_a_closing_test(tmp_path: Path, held: Callable[[int], float], last: str, state: str) -> None:
+    lines = [f"epoch {i} | train_loss {1 / i:.4f} | val_mae {held(i):.4f}\n" for i in range(1, 41)]
+    (tmp_path / "train.log").write_text("".join(lines) + f"{last}\n")
+    assert closing_test_costs_more(Symptoms(forensics.read(str(tmp_path)), ())).state == state

@@ -119,6 +119,7 @@ def test_each_state(look: Callable[[Symptoms], Sign], state: str, s: Symptoms) -
         ({"note": "accumulation 1 -> 4 from iter 300 on, planned"}, [(300, "batch")]),
         ({"note": "at step 300 the loss jumped"}, []),
         ({"ic_weight": "1 until 1500, 30 until 3000, 300 after"}, [(1500, "loss"), (3000, "loss")]),
+        ({"curriculum": "numeric until 160, then words, then mixed with ordinals at 290"}, [(160, "data"), (290, "data")]),
         ({"note": "was fine until 1500"}, []),
         ({"data_mix": {"100": "a", "250": "b"}}, [(100, "data"), (250, "data")]),
         ({"batch_plan.0": 32, "batch_plan.500": 64, "train.accum.900": 4, "layers.2": 64}, [(500, "batch"), (900, "batch")]),
