@@ -12,10 +12,10 @@ How it decides
     gradient norm or evaluation loss stay finite: one NaN in a running average. *Unit*: the first loss is ln of
     the vocabulary times the accumulation steps, or log base 2 of it. *Clipped norm*: the gradient norm never
     exceeds the clipping threshold and often equals it. *Mean of the run*: a second value at a step is the mean of all
-    before it; the series goes without it. *Meter*: at even distances the loss is zero, or off its neighbours by one factor while
-    the gradient norm stays where it is, or one term is while the loss stays: a meter that was read empty, or begun anew and divided by a full window, or a sum.
-    *Zeros*: two metrics are exactly zero in the same rows, twice or more at whatever distance, and in none other. *File gone*: TensorFlow says
-    that its file of events disappeared.
+    before it; the series goes without it. *Meter*: at even distances the loss is zero, or off its neighbours by one factor while the gradient
+    norm stays where it is, or one term is while the loss stays: a meter that was read empty, or begun anew and divided by a full window, or a
+    sum. *Zeros*: two metrics are exactly zero in the same rows, twice or more at whatever distance, and in none other. *File gone*: TensorFlow
+    says that its file of events disappeared.
 
 Cannot tell
     Where the gradient norm was not logged and no zeros follow, a filtered NaN looks like a spike of one value.
@@ -32,6 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -105,10 +106,10 @@ def detect(run: Run) -> Iterator[Finding]:
         if len(meter_dips.often_logged(run)) < meter_dips.PAIR:
             raise CannotTell("loss.train was not logged, nor other metrics often enough")
         return
-    for made in (_filtered, _dropped, _poisoned, _unit, _run_mean):
-        yield from made(run, s)
-    for x in (s, *parts(run, meter_dips.TERM)[: meter_dips.LOOKED]):
-        yield from _meter(run, x)
+    for look in (_filtered, _dropped, _poisoned, _unit, _run_mean):
+        yield from look(run, s)
+    made = (f for x in (s, *parts(run, meter_dips.TERM)[: meter_dips.LOOKED]) for f in _meter(run, x))
+    yield from islice(made, 1)
     yield from _clipped(run)
 
 
@@ -129,8 +130,7 @@ def _filtered(run: Run, s: Series) -> Iterator[Finding]:
             how = "all micro-batches from" if match.forever else f"{match.nans} of {a} micro-batches of"
             count = f"{how} step {first} were NaN, which makes {match.expected:.4g}"
         title = f"Loss {value:.4g} at step {step} (level {level:.4g}) is the Trainer's NaN filter, not the training: {count}"
-        forever = bool(match and match.forever)
-        nans, expected = (match.nans, match.expected) if match else (None, None)
+        nans, expected, forever = (match.nans, match.expected, match.forever) if match else (None, None, False)
         facts = Filtered("nan_filter", step, value, level, nans, first, expected, forever, a, s.interval)
         yield _finding(run, s, (row, row), facts, title, "warning", f"logged {value:.4g}")
 

@@ -7,10 +7,10 @@ How it decides
     A step of the rate by more than half, and by 2 % of its peak, within one logging interval is a jump; the first values of a warmup, its even stairs or
     those from epoch to epoch, the even way up of a cycle, the drops of a step schedule, values that were all taken before one period earlier, and jumps that
     come again at regular distances, or back to the peak and down the same way (warm restarts) are schedule: two jumps from low to the same height suffice
-    where the distances agree as well as the logged steps can tell, and one to no higher than before where config names a cycle. A jump at the beginning of a new attempt (or of one that only a silence tells, or a rate
-    that is cut off on its way down and begins again with its first values, a warmup among them or a line that tells of a loaded checkpoint beside them) is a
-    schedule that was reset; inside an attempt the rate left its own path. It also tells the shape (constant, warmup, decay), the peak, and how many steps the
-    warmup took.
+    where the distances agree as well as the logged steps can tell, and one to no higher than before where config names a cycle. A rate that jumps in every
+    fourth row has a cycle shorter than its rows are apart. A jump at the beginning of a new attempt (or of one that only a silence tells, or a rate that is
+    cut off on its way down and begins again with its first values, a warmup among them or a line that tells of a loaded checkpoint beside them) is a
+    schedule that was reset; inside an attempt the rate left its own path. It tells the shape (constant, warmup, decay), peak and length of the warmup, too.
 
 Cannot tell
     Where the rate was not logged; or was rounded by the console (1e-7 prints as 0.000000).

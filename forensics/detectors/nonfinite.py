@@ -10,7 +10,7 @@ How it decides
     such steps as a matter of routine, and where the norm is finite again and less than a fifth of it is not. It also measures how calm the gradient norm was just before: an explosion announces
     itself there, a bad sample does not. Frames that a program printed (transformers' DebugUnderflowOverflow) are read for the first module whose
     output is not finite. NaN before the first finite value and never after it is a number that was not
-    computed yet (a replay buffer that fills up): an update cannot undo a NaN.
+    computed yet (a replay buffer that fills up): an update cannot undo a NaN. The best value so far is infinite before there is one.
 
 Cannot tell
     Some loggers hide it: Hugging Face replaces a NaN in the running mean, Megatron leaves the field out of the line. Then

@@ -69,7 +69,7 @@ TENTHS = 10  # unit: tenths of a run
 LONG = 20  # bound: values whose first tenth is two at least
 BEGUN = 0.25  # bound: of the plan; with so few values from so little of it a run has hardly begun
 ROOM = 0.15  # measured: with two standard errors of the fall; less than what healthy runs show at the least (18 %)
-LITTLE = 0.1  # of what guessing costs; measured: of 1,360 made runs that name their classes four end so, all faulty
+LITTLE = 0.1  # of what guessing costs; measured: of the 120 made runs that name their classes and log 20 values five end so, all faulty
 NEAR_CHANCE = 0.05  # of ln(classes); not critical: decides what is told, no finding (docs/thresholds.md)
 
 

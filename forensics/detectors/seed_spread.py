@@ -110,7 +110,7 @@ def rewards(run: Run) -> tuple[float, float, float] | None:
     n = len(x) // 10
     noise = noise_by_steps(x)
     last = median(x[-n:])
-    return last, math.sqrt(2) * error_of_median(noise, n), last - median(x[:n])
+    return last, error_of_median(noise, n), last - median(x[:n])
 
 
 def _first(run: Run, name: str) -> float:

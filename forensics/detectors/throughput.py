@@ -127,7 +127,7 @@ def _ever_longer(run: Run, s: Series, steps: tuple[int, int], before: float, aft
 
 def _petty(s: Series, rows: Ints, speed: Floats, ratio: float) -> bool:
     """Less than ten minutes lost, at a speed that neighbours on the same cores explain, who make it scatter; False where that is not known."""
-    if s.name.startswith(("tput.steps", "time.", "loss", "other/")):  # those of steps a second; of epochs under a name of their own
+    if s.name not in BY_SAMPLES:  # of steps, or epochs, a second
         lasts = float((np.diff(s.step[rows]) / speed[1:]).sum()) * s.seconds
     else:
         lasts = float(s.time[rows[-1]] - s.time[rows[0]])

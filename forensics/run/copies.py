@@ -26,8 +26,8 @@ def best(run: Run, columns: dict[str, Any], rows: Ints) -> Ints:
     counted = {s.path for s in run.sources if LINES_COUNTED in s.note}
     lines = np.array([s in counted for s in columns["sources"]])[source]
     printed = np.array([formats.get(s) == "console" for s in columns["sources"]])[source]
-    best = _best_covered(groups, columns["step"][rows], columns["value"][rows], columns["time"][rows], lines, printed)
-    return np.asarray(rows[groups == best], np.int64)
+    chosen = _best_covered(groups, columns["step"][rows], columns["value"][rows], columns["time"][rows], lines, printed)
+    return np.asarray(rows[groups == chosen], np.int64)
 
 
 def _best_covered(groups: Ints, step: Ints, value: Floats, time: Floats, lines: NDArray[np.bool_], printed: NDArray[np.bool_]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.run.metrics_in_words import worded
+from forensics.run.once import once
 from forensics.run.robust import median
 from forensics.run.series import Floats, Series, names, parts, series
 from parsers import loss_names
@@ -45,6 +46,7 @@ def is_penalty(tag: str) -> bool:
     return _PENALTY.search(tag) is not None
 
 
+@once
 def held_out(run: Run) -> list[tuple[Series, Series]]:
     """(of held-out data, of the training) of the terms that were logged of both, penalties apart, whether their names say that they are losses or not."""
     logged = [(s, loss_names.term(s.tag)) for s in parts(run, "loss.aux")]

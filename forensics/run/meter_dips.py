@@ -53,10 +53,12 @@ def dips(run: Run, s: Series) -> Dips | None:
     x = np.abs(x)  # of a loss that goes below zero the zeros are looked for, which have no sign
     level = centred_median(x, WINDOW)
     ratio = np.divide(x, level, out=np.ones(len(x)), where=level > 0)
-    low = None if s.name == TERM else _lowest(x, ratio)
+    term = s.name == TERM
+    witness = series(run, "loss.train") if term else _norm(run)
+    low = None if term else _lowest(x, ratio)
     if low is None and x.min() > 0:  # in logs a peak is a dip upside down
         low = _lowest(1 / x, 1 / np.maximum(ratio, np.finfo(float).tiny))
-        if low is None or median(ratio[low]) < (SUMS if _norm(run) is None and s.name != TERM else 1 / CLEAR):
+        if low is None or median(ratio[low]) < (SUMS if witness is None else 1 / CLEAR):
             return None
     if low is None:
         return None
@@ -64,7 +66,7 @@ def dips(run: Run, s: Series) -> Dips | None:
     if np.ptp(gaps) > s.interval or gaps.min() < APART * s.interval:
         return None
     factor = median(ratio[low])
-    return None if _shared(run, s.name, s.step[rows[low]], factor) else Dips(rows[low], factor, int(np.median(gaps)), median(level[low]))
+    return None if _shared(run, witness, s.step[rows[low]], factor) else Dips(rows[low], factor, int(np.median(gaps)), median(level[low]))
 
 
 def lifted(run: Run, s: Series) -> list[int]:
@@ -128,10 +130,9 @@ def _norm(run: Run) -> Series | None:
     return series(run, "grad.norm") or (alone[0] if len(alone) == 1 else None)
 
 
-def _shared(run: Run, name: str, step: Ints, factor: float) -> bool:
-    """Whether the gradient norm, or else the evaluation loss, goes down or up with the loss, or was not logged where only it could tell that the batch is
-    no easier or harder. With a term it is the loss."""
-    norm = _norm(run) if name != TERM else series(run, "loss.train")
+def _shared(run: Run, norm: Series | None, step: Ints, factor: float) -> bool:
+    """Whether the gradient norm (of a term: the loss), or else the evaluation loss, goes down or up with it, or was not logged where only it could tell
+    that the batch is no easier or harder."""
     if norm is None and factor > 1:
         norm = series(run, "loss.eval")  # of the same epochs
     if norm is None:

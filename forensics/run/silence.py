@@ -19,10 +19,8 @@ _SIGNS = ("signal", "scheduler", "exit", "hang", "nccl", "warning", "console", "
 SILENCE_SECONDS, SILENCE_TIMES = 120.0, 50.0
 BEATS = 5  # bound: rows of one metric at the last step; five of a heartbeat are no evaluation, which gives one of each
 BEATING_SECONDS = 30.0  # unit: half a minute, the usual distance of two heartbeats; the fifty usual steps have to be over, too
-LONGER, LEAST = (
-    10.0,
-    20,
-)  # unit: an order of magnitude; measured: of four programs that hung at 16 s two are so; bound: pauses that hold an evaluation or two
+LONGER = 10.0  # unit: an order of magnitude; measured: of four programs that hung for 9 to 16 s two are so
+LEAST = 20  # bound: pauses that hold an evaluation or two
 EVEN = 0.8, 1.25  # bound: of the time between two beats; a busy process is late by a part of it
 _BEATS = ("alive", "heartbeat")
 NEAREST_ZONE, HALF_HOUR = 3600.0, 1800.0  # seconds from UTC, and between zones but three (tz database)

@@ -131,7 +131,8 @@ def run_mean_logged(s: Symptoms) -> Sign:
 
 
 def loss_dips_at_even_distances(s: Symptoms) -> Sign:
-    """At even distances the loss is zero, or is off its neighbours by one factor while the gradient norm stays: the meter's doing."""
+    """At even distances the loss is zero, or is off its neighbours by one factor while the gradient norm stays, or a term of it is while the loss stays: the
+    meter's doing."""
     found = _made(s, "meter")
     if found:
         return seen(f"{found[0].title}.", found, first=found[0].facts.step, last=found[0].last_step)

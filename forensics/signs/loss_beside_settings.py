@@ -20,9 +20,7 @@ from parsers.loss_names import is_likelihood
 
 EFFECTS = {"setting_holds_loss_up": "config", "boosting_overshoots": "config"}  # symptoms of their own, for which there is no detector
 SUBJECT = "configured"
-USUAL = (
-    0.2  # papers smooth by 0.1 (arXiv 1512.00567, 1706.03762), and by twice that; of two answers it costs half of the loss, and is meant to
-)
+USUAL = 0.2  # twice what papers smooth by (arXiv 1512.00567, 1706.03762); of two answers it costs half of the loss, and is meant to
 HALF = 0.5  # bound: of the first loss, below which loss_fell_little is not seen; of the planned steps; of the first gradient
 
 

@@ -47,9 +47,8 @@ _TERMS = lazy_re(  # "train 1.11 (seg 0.08, thick 1.03) | val 1.32 (seg 0.08, th
     r"(?P<of>[A-Za-z][\w/-]{0,20})(?P<is>[ :=]{1,3})(?P<sum>[-+]?\d[\d.]{0,20}(?:e[-+]?\d{1,3})?) ?\((?P<terms>(?:[A-Za-z][\w/-]{0,20}[ :=]{1,3}[-+]?\d[\d.]{0,20}(?:e[-+]?\d{1,3})?(?:, ?)?){1,8})\)"
 )
 _TERM_OF = lazy_re(r"([A-Za-z][\w/-]{0,20})([ :=]{1,3})([-+\d.e]{1,25})")
-_LIST_OF_ONE = lazy_re(
-    r"(?i)\b((?:\w{1,12} )?loss)[ :=]{1,3}\[([a-z]\w{0,20}[ :=]{1,3}[-+]?\d[\d.e+-]{0,24})\]"
-)  # "loss: [landmark: 0.00003]"
+# "loss: [landmark: 0.00003]"
+_LIST_OF_ONE = lazy_re(r"(?i)\b((?:\w{1,12} )?loss)[ :=]{1,3}\[([a-z]\w{0,20}[ :=]{1,3}[-+]?\d[\d.e+-]{0,24})\]")
 _LOSSES = lazy_re(  # spaCy: "Losses {'ner': 0.91, 'textcat': 0.3}"
     r"(?i)\bloss(?:es)?[ :=]{0,3}\{((?:u?['\"][\w/ -]{1,30}['\"]: ?[-+]?\d[\d.e+-]{0,24}(?:, )?){1,12})\}"
 )
@@ -91,7 +90,7 @@ def _opened(text: str) -> str:
         text = _untupled(text)
     if text.count("(") > 1:
         text = _terms_apart(text)
-    if "oss" not in text:
+    if "oss" not in text:  # "Loss", "loss"
         return text
     if "{" in text:
         text = _LOSSES.sub(lambda m: ", ".join(f"loss {name}: {value}" for name, value in _ITEM.findall(m[1])), text)

@@ -9,6 +9,7 @@ from parsers.console_format import printed_settings
 from parsers.console_format.event_lines import Event
 from parsers.console_format.line_prefix import Where
 from parsers.console_format.printed_estimator import PrintedEstimator
+from parsers.console_format.program_text import ProgramText
 from parsers.console_format.settings_dicts import SettingsDict
 from parsers.console_format.settings_lists import SettingsList
 from parsers.console_format.tracebacks import FRAME, TRACEBACK, Traceback
@@ -47,6 +48,7 @@ class Words:
         self.dictionary = SettingsDict()
         self.estimator = PrintedEstimator()
         self.list = SettingsList()
+        self.program = ProgramText()
         self.told: set[int] = set()  # lines whose settings are known
         self.last_overflow = ("", -1)
         self.above = ""  # the line before

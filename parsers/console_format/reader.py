@@ -14,7 +14,6 @@ from parsers.console_format.measured import Measured
 from parsers.console_format.other_lines import Words
 from parsers.console_format.phases import EPOCH_ABOVE
 from parsers.console_format.printed_summary import Summary
-from parsers.console_format.program_text import ProgramText
 from parsers.console_format.retold_lines import RetoldLines
 from parsers.console_format.rounded_steps import in_full
 from parsers.console_format.split_columns import SplitColumns
@@ -44,8 +43,7 @@ class Reader:
     def __init__(self, srun: bool) -> None:
         self.rows, self.gaps = Rows(), list[Gap]()
         self.words = Words(self.rows)
-        self.program = ProgramText()
-        self.measured = Measured(self.rows, self.program.listing, self._event)
+        self.measured = Measured(self.rows, self.words.program.listing, self._event)
         self.srun, self.zoneless = srun, False
         self.tables, self.columns, self.counters, self.splits = Tables(), Columns(), Counters(), SplitColumns()
         self.retold, self.summary, self.opening, self.alike = RetoldLines(), Summary(), openings.Opening(), LinesAlike()
@@ -74,15 +72,17 @@ class Reader:
         body = text[front.body :]
         if pairs := self.opening.header_again(where, body, self.measured.started):
             self.words.configured([(key, value, where.line) for key, value in pairs])
-            self._event(*self.opening.told())
-            openings.forget(self.measured)
+            self._begin_again()
             return
         before = self.measured.size()
         self._take(where, front, body, torn)
         counts = self.measured.size() > before or self.measured.now.line == where.line
         if self.opening.again(where, body, counts, self.measured.started):
-            self._event(*self.opening.told())
-            openings.forget(self.measured)
+            self._begin_again()
+
+    def _begin_again(self) -> None:
+        self._event(*self.opening.told())
+        openings.forget(self.measured)
 
     def _take(self, where: Where, front: Line, body: str, torn: bool) -> None:
         place, text = where.place, front.text
@@ -103,7 +103,7 @@ class Reader:
         if words.stated(n, body, self.measured.started):
             self.alike.feed(self.measured, where, read_line(text))
             return True
-        if self.program.quotes(n, text, where.time is not None):
+        if words.program.quotes(n, text, where.time is not None):
             self.measured.plans.configured(n, text)
             return True
         return words.batch(n, text, where.rank) or self._split_row(where, body) or self._row(where, front, torn) or self._table(where, text)
@@ -122,7 +122,7 @@ class Reader:
         reports = taken[-1] if taken else not quotes  # one that waits to be understood
         measured.plans.sentence(n, body)
         heads = measured.headings.line == n
-        if self.program.listing(n) or (reports and not heads and (line.bar or not _TOLD.search(text))):
+        if self.words.program.listing(n) or (reports and not heads and (line.bar or not _TOLD.search(text))):
             return
         event = event_of(body if len(body) > 3 else text)
         if event is not None and event.level == "error" and _INFORMS.search(text[: len(text) - len(body)]):

@@ -69,11 +69,11 @@ class _Look:
         steps = [n for n in numbers if whole(n) is not None]
         self.half_whole = bool(steps) and len(steps) * 2 >= self.filled  # some may be damaged
         self.whole = bool(steps) and len(steps) * 4 >= 3 * self.filled
-        self.grows = self.whole and sum(a > b for a, b in pairwise(numbers)) * 4 <= len(steps)
-        turns = min(
-            sum(a > b for a, b in pairwise(numbers)), sum(a < b for a, b in pairwise(numbers))
-        )  # a table may begin with the newest row
-        self.wanders = self.whole and self.filled >= vocabulary.SEVERAL and turns * 4 > len(steps)
+        falls, rises = sum(a > b for a, b in pairwise(numbers)), sum(a < b for a, b in pairwise(numbers))
+        self.grows = self.whole and falls * 4 <= len(steps)
+        self.wanders = (
+            self.whole and self.filled >= vocabulary.SEVERAL and min(falls, rises) * 4 > len(steps)
+        )  # the newest row may stand first
         self.counts = self.whole and all(b - a == 1 for a, b in pairwise(numbers))
         moves = [b - a for a, b in pairwise(numbers)]
         self.even = self.whole and len(moves) >= _EVEN and min(moves) > 0 and 4 * moves.count(moves[0]) >= 3 * len(moves)

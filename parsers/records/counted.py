@@ -11,7 +11,6 @@ import pyarrow as pa
 from parsers import arrow
 from parsers.name_rules import words
 from parsers.names import meaning
-from parsers.objectives import objective
 from parsers.tables import Gap, Note, table_of
 
 LEAST = 8  # bound: fewer values make no curve; a closing table may name a loss or two
@@ -35,7 +34,7 @@ def counted(items: Iterable[pa.RecordBatch | Gap | Note]) -> Iterator[pa.RecordB
             held = []
     often = Counter(tag for b in held for tag in b["tag"].to_pylist())
     losses, scores = {t for t in often if "loss" in words(t).split()}, {t for t in often if meaning(t).name.startswith(_SCORES)}
-    counts = _most(losses, often) or _most(scores, often) or _most({t for t in often if objective(t) is not None}, often)
+    counts = _most(losses, often) or _most(scores, often)
     if not counts:
         yield from held
         return

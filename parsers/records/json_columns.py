@@ -56,14 +56,16 @@ def _steps(name: str, column: Sequence[Any], part: Part) -> Ints | None:
     """A column as steps: one that goes up and down is none (of an episode it is how long that was); where the name is often something else, only if
     it behaves like a step."""
     steps = v.whole_column(column)
-    weak = name in vocabulary.WEAK_STEP
-    if steps is None or len(steps) == 1 or not (weak or name in vocabulary.TOTAL_STEP or len(steps) >= vocabulary.SEVERAL):
+    if steps is None or len(steps) == 1:
         return steps
-    if len(set(steps.tolist())) == 1:
-        return None if weak or name in vocabulary.TOTAL_STEP else steps
-    falls = int((np.diff(steps) < 0).sum())
-    turns = falls if weak else min(falls, int((np.diff(steps) > 0).sum()))  # a file may begin with the newest row
-    return None if name not in vocabulary.TOTAL_STEP and part.epochs is None and turns * 4 > len(steps) else steps
+    weak, total = name in vocabulary.WEAK_STEP, name in vocabulary.TOTAL_STEP
+    if (weak or total) and np.ptp(steps) == 0:
+        return None
+    moves = np.diff(steps)
+    turns = int((moves < 0).sum())
+    if not weak:  # a file may begin with the newest row
+        turns = min(turns, int((moves > 0).sum())) if len(steps) >= vocabulary.SEVERAL else 0
+    return None if turns * 4 > len(steps) and not total and part.epochs is None else steps
 
 
 def _taken(wanted: Sequence[str], names: dict[str, str], table: Table, read: Reader) -> NDArray[Any] | None:

@@ -534,6 +534,11 @@ def test_a_name_whose_number_is_none(text: str, tags: list[str]) -> None:
     assert [tag for tag, _ in read_line(text).metrics() if tag not in {"skipped"}] == tags
 
 
+def test_where_the_best_value_was_is_no_place() -> None:
+    line = read_line("epoch 50 | val f1 0.81 | best epoch: 48")
+    assert [(field.role, field.tag) for field in line.fields] == [("epoch", "epoch"), ("metric", "val f1"), ("skip", "best epoch")]
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "expected"),
     [
