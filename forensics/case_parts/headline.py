@@ -61,7 +61,11 @@ def sentence(
         return " ".join(filter(None, (clears, _harmless_spikes(run, checks), told)))
     if said == "inconclusive":
         said_so = set(zip(*(run.tables["events"][c].to_pylist() for c in ("kind", "level")), strict=True))
-        trained = {kind for kind, level in said_so if level != "warning"} - {"last_line", "cache"}  # any text has a last line and may warn
+        trained = {kind for kind, level in said_so if level != "warning"} - {
+            "last_line",
+            "last_words",
+            "cache",
+        }  # any text has a last line and may warn
         if not trained and not any(table.num_rows for name, table in run.tables.items() if name != "events"):
             return "No training run was found in what was read: not one step, measurement, setting or checkpoint."
         missing = [c.note for c in checks if c.id in _matter(run, findings, checks) and c.status in ("cannot_tell", "error")]

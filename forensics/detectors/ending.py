@@ -2,7 +2,7 @@
 
 What it sees
     The process died: of an exception, of memory, of a full disk, of hardware, of a signal, or in a hang. Or it was stopped from
-    outside, or its log just ends.
+    outside, or its log just ends, be it before its first step.
 
 How it decides
     The last fatal line that nothing followed in its file. A proper end has evidence too: a closing line of the program (early
@@ -50,8 +50,8 @@ class Facts(BaseFacts):
 
 def detect(run: Run) -> Iterator[Finding]:
     e = ending(run)
-    if e.kind in WORDS and (e.says or e.kind == "cut"):
-        what = "its last line" if e.kind == "cut" else "what the log says"
+    if (e.kind in WORDS and (e.says or e.kind == "cut")) or _never_began(e):
+        what = "what the log says" if e.kind in WORDS and e.kind != "cut" else "its last line"
         shown = (evidence.text(what, [e.says], e.where),) if e.says else ()
         severity = "critical" if e.died else "info"
         yield evidence.found(Facts(e.kind), title(e), (e.step, e.step), severity, *shown, key=e.kind.replace(" ", "_"))
@@ -62,9 +62,16 @@ def title(e: Ending) -> str:
     when = " before its first step" if e.before_first_step else _after(e)
     when += f" on rank {e.rank}" if e.rank else ""
     verb = {"crashed": "Died", "hung": "Hung", "stopped": "Stopped"}.get(e.status, "Ends")
+    if _never_began(e):
+        return f'No step was logged, and the log ends without a closing line: "{quoted(e.says)}"'
     if e.kind == "cut":
         return f"The log just stops{when}{_planned(e)}, cut off with no closing line"
     return f"{verb}{when}{OF.get(e.kind, '')}" + (f": {quoted(e.says)}" if e.says else "")
+
+
+def _never_began(e: Ending) -> bool:
+    """A log of which nothing tells how it ended, nor that training began."""
+    return e.kind == "unknown" and e.step is None and bool(e.says)
 
 
 def _after(e: Ending) -> str:
@@ -89,7 +96,7 @@ def sentence(e: Ending) -> str:
     if e.kind == "cut":
         return f"{title(e)}.{last}"
     if e.step is None:
-        return f"No step and no closing line was logged.{last}" if said else ""
+        return f"{title(e)}." if said else ""
     if e.how == "left":
         return f'The loop was left after {e.unit} {e.step}{_planned(e)} with work still to do, and no reason is logged: "{said}".'
     return f"The log stops after {e.unit} {e.step}; neither a closing line nor a planned length was logged.{last}"

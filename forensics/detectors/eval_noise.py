@@ -28,6 +28,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.inputs import surviving
+from forensics.run.no_better_since import no_better_since
 from forensics.run.robust import median, robust_sigma
 from forensics.run.series import Floats, Series, series
 from forensics.spikes.excursions import SEEN
@@ -58,6 +59,8 @@ def noise_of(x: Floats) -> float:
 
 def detect(run: Run) -> Iterator[Finding]:
     s, x, rows = values(run)
+    if no_better_since(run) is not None:
+        return  # told by `plateau`, or by `train_eval_gap` where the training goes on
     third = len(x) // 3
     noise, sign = noise_of(x), 1.0 if s.name == "loss.eval" else -1.0
     early = sign * float(np.median(x[: max(third // 3, 1)]) - np.median(x[third : third + max(third // 3, 2)]))

@@ -16,7 +16,8 @@ How it decides
     stands still since the first tenth of the run from which on no tenth lies apart from another by 1 %, nor by more than the noise of their medians,
     at least for the second half, and had learnt nothing as long as the same holds from the first tenth on, for a fifth of the run at least; where
     that noise leaves room for 15 % nothing is said. Scores are told where none rises by 5 % and its noise from the first third of four evaluations or
-    more to the last, nor above a half; or all stay below 0.01.
+    more to the last, nor above a half; or all stay below 0.01; and an evaluation, where none of its last quarter or more is better by 1 %, nor by more than
+    they scatter, than the one that they follow, the training loss has not fallen by a fifth since, and stands no longer still itself.
 
 Cannot tell
     With fewer than eight values, fewer than twenty of the first quarter of the plan, or where so few scatter so widely that a fall may hide in them.
@@ -41,6 +42,7 @@ from forensics.errors import CannotTell
 from forensics.run.beside_loss import learnt_beside_loss
 from forensics.run.evaluations import guessing
 from forensics.run.inputs import RISING, finite_objective
+from forensics.run.no_better_since import stands_with_training
 from forensics.run.plan import planned_steps
 from forensics.run.rate_shape import still_warming
 from forensics.run.robust import error_of_median, median, noise_by_steps
@@ -115,12 +117,13 @@ class NotRisen(BaseFacts):
 def detect(run: Run) -> Iterator[Finding]:
     if (still := still_score(run)) is not None:
         yield _told(run, still.logged, still.rows, NotRisen(still.first, still.last), still.says)
-    learned = True
-    for never in _never_learned(run):
-        learned = False
-        yield never
-    if learned:
-        yield from _stood_still(run)
+    never = [*_never_learned(run)]
+    yield from never or [*_stood_still(run)] or _evaluation_stood_still(run)
+
+
+def _evaluation_stood_still(run: Run) -> Iterator[Finding[StoodStill]]:
+    if (still := stands_with_training(run)) is not None:
+        yield _told(run, still.logged, still.rows, StoodStill(still.since, still.first, still.last, still.room), still.says)
 
 
 def _stood_still(run: Run) -> Iterator[Finding]:

@@ -15,7 +15,8 @@ How it decides
     the certainty of wrong answers grew. So it is where it ends no higher than the training loss and keeps half of what it had gained, and whatever the training loss does, where an evaluation ends 2 % worse than its best
     and the noise does not explain it (10 % with fewer than five): the best one tells which checkpoint to keep; and a warning, where five and more end half as high
     again, three times their noise, with fewer answers right, and the training loss does not. Where none of held-out data was
-    logged this is said of a score that was taken half as often as the loss, or less. For information, too, where training ends with a quarter of all answers more right.
+    logged this is said of a score that was taken half as often as the loss, or less. For information, too, where training ends with a quarter of all answers
+    more right, and where the training loss falls by a fifth and more after the evaluation that no later one betters (`no_better_since`).
 
 Cannot tell
     With fewer than five evaluations, or where neither an evaluation loss nor a score of held-out data was logged.
@@ -34,16 +35,16 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors.divergence import falls_without_end
-from forensics.detectors.eval_noise import noise_of
 from forensics.errors import CannotTell
 from forensics.run import last_errors, loss_terms
+from forensics.run.above_lowest import noise_after, stands_above
 from forensics.run.climbs import climbs
 from forensics.run.evaluations import MANY_ANSWERS, answers_at_end, level_at
 from forensics.run.inputs import needed, surviving
+from forensics.run.no_better_since import FIFTH, falls_since, no_better_since
 from forensics.run.robust import error_of_median, median, robust_sigma
 from forensics.run.scores import held_out, of_unnamed_data, scores_hold
 from forensics.run.series import Series, series
-from forensics.spikes.medians import rolling_median
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
@@ -56,8 +57,6 @@ AGAIN = 0.5  # unit: half of the best loss again
 POINT = 0.01  # unit: of a score; one hit in a hundred
 NOISES = 3.0  # statistical: of a difference of two evaluations, chance does it once in 370; not critical (docs/thresholds.md)
 BACK = 3  # bound: three values make the last level, and the lowest is not among them
-NOISY = 5  # statistical: second differences; the median of five is off by a factor of two once in ten times
-TENTHS = 10  # unit: tenths of a run
 FEW = 16  # statistical: among fewer evaluations a step and a trend move the median change, so that the largest one stands for noise
 # units of what is told for information: the third digit of a loss; bound: noise does it once in twenty
 PAST, PAST_OF_FEW, TWICE = 0.02, 0.1, 2.0
@@ -79,7 +78,7 @@ class Facts(BaseFacts):
 
 @dataclass(frozen=True)
 class PastBest(BaseFacts):
-    """An evaluation that ends worse than it was, for information."""
+    """An evaluation that ends worse than it was, or is no better after a step, for information."""
 
     best_step: int
     best: float
@@ -95,13 +94,26 @@ class AnswersApart(BaseFacts):
 
 
 def detect(run: Run) -> Iterator[Finding]:
-    apart = _answers_apart(run)
+    told = _no_better(run) or _answers_apart(run)
     try:
         found = [*_of_losses(run)]
     except CannotTell:
-        yield from apart
+        yield from told
         raise
-    yield from found or apart
+    yield from found or told
+
+
+def _no_better(run: Run) -> list[Finding[PastBest]]:
+    """Training that goes on while the evaluation stands: a fifth of its loss was learnt of the training data alone."""
+    still, fall = no_better_since(run), falls_since(run)
+    if still is None or fall is None or fall < FIFTH:
+        return []
+    title = f"{_called(still.judged)} is no better after step {still.since} ({still.first:.4g} there, {still.last:.4g} at the end), while training loss falls by {fall:.0%}"
+    shown = evidence.window(
+        still.logged, still.since, int(still.logged.step[-1]), title=still.judged.tag, where=still.logged.place(run, still.rows[0])
+    )
+    facts = PastBest(still.since, still.first, still.last)
+    return [evidence.on_rows(still.logged, (still.rows[0], still.rows[-1]), facts, title, "info", shown)]
 
 
 def _answers_apart(run: Run) -> list[Finding[AnswersApart]]:
@@ -138,11 +150,11 @@ def _past_best(run: Run, held: Series) -> Finding[PastBest] | None:
         return None
     few = len(x) < LEAST_EVALS
     rise, lowest = median(x[best + 1 :][-BACK:]) - float(x[best]), abs(float(x[best]))
-    beyond = few or rise >= TWICE * _noise(x, best) or climbs(x[best:])
+    beyond = few or rise >= TWICE * noise_after(x, best) or climbs(x[best:])
     if not beyond or rise < max(POINT if held.rises else 0, (PAST_OF_FEW if few else PAST) * lowest):
         return None
     facts = PastBest(int(step[best]), held.logged(x[best]), held.logged(x[-1]))
-    lost = held.name == "loss.eval" and not few and rise >= max(AGAIN * lowest, NOISES * _noise(x, best))
+    lost = held.name == "loss.eval" and not few and rise >= max(AGAIN * lowest, NOISES * noise_after(x, best))
     grave = lost and not scores_hold(run, facts.best_step, 1 - PAST) and not _training_turned(run, facts.best_step)
     logged, title = _as_logged(held), f"{_at_best(held)} at step {facts.best_step} ({facts.best:.4g}) and ends at {facts.final:.4g}"
     shown = evidence.window(logged, int(step[0]), int(step[-1]), title=held.tag, margin=0, where=held.place(run, keep[best]))
@@ -165,13 +177,13 @@ def gap(run: Run, held: Series, train: Series) -> Finding[Facts] | None:
     x, step = held.value[keep], held.step[keep]
     best = int(np.argmin(x))
     final = median(x[-BACK:])
-    noise = _noise(x, best)
+    noise = noise_after(x, best)
     rise, gain = final - float(x[best]), float(x[0] - x[best])
     lost = min(UNDONE * gain, AGAIN * abs(float(x[best])))  # a steep first fall says nothing of what the rest is worth
     if rise <= (POINT if held.rises else 0) or rise < lost:
         return None
     least = _least(held) * abs(float(x[best]))
-    if best >= len(x) - BACK or rise < least or not (rise >= NOISES * noise or climbs(x[best:]) or _stands_above(x)):
+    if best >= len(x) - BACK or rise < least or not (rise >= NOISES * noise or climbs(x[best:]) or stands_above(x, RISE, NOISES)):
         return None
     at_best, at_end = level_at(train, int(step[best])), level_at(train, int(step[-1]))
     if at_best is None or at_end is None or at_end >= at_best or falls_without_end(train.value[train.usable]):
@@ -200,7 +212,11 @@ def _least(held: Series) -> float:
 
 
 def _at_best(held: Series) -> str:
-    return f"{'Evaluation loss' if held.name == 'loss.eval' else held.tag} is {'highest' if held.rises else 'lowest'}"
+    return f"{_called(held)} is {'highest' if held.rises else 'lowest'}"
+
+
+def _called(held: Series) -> str:
+    return "Evaluation loss" if held.name == "loss.eval" else held.tag
 
 
 def _as_logged(held: Series) -> Series:
@@ -231,20 +247,3 @@ def smallest_effect(run: Run) -> str:
     return (
         f"{what} that ends {least:.1%} {'below' if held.rises else 'above'} its best for {BACK} evaluations, while the training loss falls"
     )
-
-
-def _stands_above(x: np.ndarray) -> bool:
-    """Whether the last tenth lies above the lowest stretch of as many evaluations: what two of them leave open, medians of many may show."""
-    tenth = len(x) // TENTHS
-    if tenth < NOISY:
-        return False
-    levels = rolling_median(x, tenth)[tenth - 1 :]
-    lowest, error = float(levels.min()), np.sqrt(2) * error_of_median(noise_of(x), tenth)
-    return bool(levels[-1] - lowest >= max(RISE * abs(lowest), NOISES * error))
-
-
-def _noise(x: np.ndarray, best: int) -> float:
-    """Noise of the changes between evaluations; after the lowest by second differences, which neither the steep way down before it
-    nor a steady climb moves."""
-    after = np.sqrt(2) * noise_of(x[best:]) if len(x) - best >= NOISY + 2 else np.inf
-    return min(robust_sigma(np.diff(x)), float(after))

@@ -106,4 +106,7 @@ def last_line(run: Run, last: list[Event]) -> Event | None:
     if waits := [e for e in lines if WAITS.search(str(e["text"]))]:
         return waits[-1]
     lines = [e for e in lines if e["source"] in furthest] or (lines if len(lines) == 1 else [])
+    if not furthest and not lines:
+        lines = [e for e in last if e["kind"] == "last_words"]
+        return lines[0] if len(lines) == 1 else None
     return max(lines, key=lambda e: furthest.get(str(e["source"]), -1), default=None)

@@ -17,7 +17,7 @@ import numpy as np
 from forensics.run import endings, reach, settings
 from forensics.run.metric_columns import arrays
 from forensics.run.once import once
-from forensics.run.series import Series, series
+from forensics.run.series import Series, names, series
 from forensics.run.settings import Setting
 from parsers import arrow
 from parsers.records.vocabulary import BAR_AT, BAR_HERE, BAR_OF, BESIDE
@@ -205,9 +205,9 @@ def _bar_beside(run: Run) -> Iterator[Plan]:
 
 def _beside_steps(run: Run) -> Iterator[Plan]:
     """A total without a word beside the steps ("[1619/2000]"): where they start again it is that of an epoch."""
-    told, s = said(run, BESIDE), series(run, "loss.train")
-    of_run = s is not None and len(s) > 2 and len(run.attempts) == 1 and series(run, "epoch") is None
-    if of_run and s is not None and len({n for n, _ in told}) == 1 and (np.diff(s.step) >= 0).all():
+    told = said(run, BESIDE) if len(run.attempts) == 1 and series(run, "epoch") is None else []
+    s = (series(run, "loss.train") or next((series(run, name) for name in names(run, 3)), None)) if told else None
+    if s is not None and len(s) > 2 and len({n for n, _ in told}) == 1 and (np.diff(s.step) >= 0).all():
         yield Plan(told[0][0], "step", "the total beside its steps", told[0][1])
 
 

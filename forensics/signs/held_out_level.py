@@ -9,6 +9,7 @@ from forensics.detectors.divergence import falls_without_end
 from forensics.run import evaluations as held
 from forensics.run import settings
 from forensics.run.evaluations import FIFTHS
+from forensics.run.no_better_since import no_better_since
 from forensics.run.robust import error_of_median, median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, names, series
 from forensics.run.usable_values import first_level, nan_from
@@ -210,6 +211,8 @@ def eval_noisy(s: Symptoms) -> Sign:
     """Evaluations no longer improve by more than they scatter."""
     if found := s.of(eval_noise.Facts):
         return seen(f"{found[0].title}.", found, first=found[0].facts.step)
+    if (still := no_better_since(s.run)) is not None:
+        return seen(f"{still.judged.tag} is no better after step {still.since}.", first=still.since)
     for name in ("loss.eval", "acc.eval"):
         x = held.evaluations(s.run, name)[1]
         if len(x) >= eval_noise.LEAST:

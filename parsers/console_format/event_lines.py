@@ -4,7 +4,8 @@ Which words say what stands in ``event_lines.toml``, each with a line that says 
 signatures: a *root candidate* has level ``error``; what only follows from another failure (a peer's NCCL abort, torchrun's
 ChildFailedError, "broken pipe" of a heartbeat thread) and what is only supposed ("might be caused by") is ``warning``.
 Kinds: start, resume, evaluation (one begins), checkpoint_saved, finished, traceback, oom, nccl, hardware, overflow,
-nonfinite, scheduler, signal, rows_dropped, curves_lost, missing_field, optimizer_lost, warning, loop_end, summary, goes_back, stage, alive, cache and last_line (of a file the last one counts).
+nonfinite, scheduler, signal, rows_dropped, curves_lost, missing_field, optimizer_lost, warning, loop_end, summary, goes_back, stage, alive, cache,
+last_line (of a file the last one counts) and last_words (the same of a log that measured nothing).
 """
 
 from __future__ import annotations

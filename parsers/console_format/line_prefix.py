@@ -57,7 +57,7 @@ _PREFIX = lazy_re(
     rf"|[A-Za-z_][\w.]{{0,60}}: \[ {{0,8}}{_LEVEL}\](?= - )"  # timm's %(name)20s: [%(levelname)8s] - %(message)s
     rf"|[A-Za-z_][^\s\[\]]*(?= - {_LEVEL} - )"  # logging's %(name)s - %(levelname)s - %(message)s
     rf"|-?[A-Za-z_][\w.]*-{_LEVEL}-(?:[A-Za-z_]\w*:)?"  # the same without blanks
-    r"|(?:[-|:]|>>)(?=\s))"
+    rf"|(?:[-|:]|>>)(?=\s|{_LEVEL}\b))"  # the second for logging's %(asctime)s:%(levelname)s:
 )
 _DAY_FIRST = lazy_re(r"(\d\d?)[-/ ](\w{3})(?:[-/ ](\d{4}))?[ :](.+)")
 

@@ -31,8 +31,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from parsers.console_format import envelopes, terminal_width, unwrapped
-from parsers.console_format.event_lines import is_code
+from parsers.console_format.event_lines import MAX_TEXT, Event, is_code
 from parsers.console_format.feed import ANSI, LOOKED_AT, feed, flush, says_steps
+from parsers.console_format.line_prefix import Where
 from parsers.console_format.reader import LABEL, Reader
 from parsers.formats import device_monitor, plain_table, stack_dump, yolo_results
 from parsers.lazy_regex import lazy_re
@@ -178,6 +179,9 @@ def _parsed(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
             yield from flush(reader)
     if reader is not None:
         reader.finish()
+        n, text = reader.latest
+        if text.strip() and not (reader.measured.before or reader.measured.started):
+            reader.words.event(Where(n << 20), Event("last_words", "info", text[:MAX_TEXT].strip()), None)
         yield from flush(reader)
         yield from (Note(s) for s in reader.measured.notes)
         if reader.zoneless:

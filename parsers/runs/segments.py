@@ -56,8 +56,16 @@ def segments(tables: dict[str, pa.Table], of_epochs: frozenset[str]) -> list[Seg
     for source, clock in files.items():
         begun = boundaries(clock, source, said, launches, resumed) or _files_of_launches(source, files)
         found += _cut(source, clock, said, begun, len(found))
-    # a summary of one or two rows without a clock tells no attempt of its own, but training below a line that tells of its launch does
-    return [s for s in found if s.span.times or s.rows >= FEW or (s.begun and s.launch and s.losses and len(s.losses[0]))] or found
+    # a summary of one or two rows without a clock tells no attempt of its own, but training does below a line that tells of its launch, or where a longer
+    # launch begins anew behind it in the same file
+    anew = {s.source: s.order for s in found if s.begun is not None and s.rows >= FEW}
+    told = (s for s in found if s.rows < FEW and _trains(s) and ((s.begun and s.launch) or s.order < anew.get(s.source, 0)))
+    kept = {s.order for s in told}
+    return [s for s in found if s.span.times or s.rows >= FEW or s.order in kept] or found
+
+
+def _trains(s: Segment) -> bool:
+    return s.losses is not None and len(s.losses[0]) > 0
 
 
 def _clock(rows: pa.Table, of_epochs: bool) -> Clock | None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from runs import case, every, make, only, read, write
 
-from forensics.detectors import divergence, eval_jump, eval_noise, eval_shadow, nonfinite, train_eval_gap
+from forensics.detectors import divergence, eval_jump, eval_noise, eval_shadow, nonfinite, plateau, train_eval_gap
 from forensics.errors import CannotTell
 
 
@@ -19,12 +19,29 @@ def scatter(i: int) -> float:
 
 
 def test_evaluations_within_their_noise_are_saturated(tmp_path: Path) -> None:
-    flat = write(tmp_path / "r", 600, val_loss=every(20, lambda i: 1.5 + 2 * math.exp(-i / 60) + scatter(i)))
+    flat = write(tmp_path / "r", 600, val_loss=every(20, lambda i: 0.05 + 2 * math.exp(-i / 60) + scatter(i)))
     found = only(list(eval_noise.detect(read(flat))))
     assert found.severity == "info"
     assert found.facts.noise == pytest.approx(0.014, abs=0.01)
     falling = write(tmp_path / "s", 600, val_loss=every(20, lambda i: 3.5 - i / 400 + scatter(i)))
     assert not list(eval_noise.detect(read(falling)))
+
+
+@pytest.mark.parametrize(
+    ("learns", "kind", "title"),
+    [(0.0003, "plateau", "val_loss does not get better after step"), (0.002, "train_eval_gap", "while training loss falls by")],
+)
+def test_an_evaluation_that_no_later_one_betters_is_told(learns: float, kind: str, title: str, tmp_path: Path) -> None:
+    """As a plateau; where training goes on to learn, beside what it learns."""
+    held = every(20, lambda i: 1.5 + 2 * math.exp(-i / 60) + scatter(i) / 4)
+    folder = write(tmp_path / "r", 600, loss=lambda i: 1.5 + 2 * math.exp(-i / 60) - learns * i + scatter(i), val_loss=held)
+    run = read(folder)
+    assert not list(eval_noise.detect(run))
+    found = {f.kind: f for d in (plateau, train_eval_gap) for f in d.detect(run) if "after step" in f.title}
+    assert found.keys() == {kind}
+    assert title in found[kind].title
+    assert found[kind].severity == "info"
+    assert 180 <= found[kind].first_step <= 320
 
 
 def test_a_smooth_trend_is_no_noise(tmp_path: Path) -> None:

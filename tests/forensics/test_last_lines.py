@@ -21,3 +21,30 @@ def test_the_last_lines_of_a_short_log_are_in_the_case_without_secrets(tmp_path:
 def test_a_judged_run_has_none() -> None:
     sample = Path(__file__).resolve().parents[2] / "samples" / "bad_batch_jsonl"
     assert "last_lines" not in forensics.analyze(str(sample)).to_json()["run"]
+
+
+def test_a_log_that_ends_before_its_first_step_is_told_with_its_last_line(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "train.log").write_text("[01/23 19:07:19] Loading the data\n[01/23 19:07:21] Starting training from iteration 0\n")
+    case = forensics.analyze(str(run)).to_json()
+    [found] = case["findings"]
+    assert (found["kind"], found["severity"]) == ("ending", "info")
+    assert 'the log ends without a closing line: "[01/23 19:07:21] Starting training from iteration 0"' in case["answer"]
+
+
+def test_the_last_line_of_notes_beside_a_log_with_steps_is_none_of_training(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "metrics.jsonl").write_text("".join(f'{{"step": {i}, "loss": {3 - i / 50}}}\n' for i in range(60)))
+    (run / "notes.log").write_text("to be done\ncall Anna\n")
+    assert "call Anna" not in str(forensics.analyze(str(run)).to_json()["run"]["ending"])
+
+
+def test_a_total_beside_steps_is_a_plan_whatever_stands_in_the_row(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "train.log").write_text("".join(f"[{i}/25] wins {i + 3} games {40 + i}\n" for i in range(1, 8)))
+    case = forensics.analyze(str(run)).to_json()
+    assert case["run"]["planned_steps"] == 25
+    assert "just stops after step 7 of 25 planned" in case["answer"]

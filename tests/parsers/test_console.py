@@ -39,7 +39,7 @@ def log(tmp_path: Path, text: str | bytes, name: str = "train.log") -> tuple[Tab
     path = tmp_path / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     tables, gaps, notes = read(path)
-    last = [e for e in tables["events"] if e["kind"] == "last_line"]  # every log that says anything has one
+    last = [e for e in tables["events"] if e["kind"] in ("last_line", "last_words")]  # every log that says anything has one
     return tables | {"last": last, "events": [e for e in tables["events"] if e not in last]}, gaps, notes
 
 
@@ -548,7 +548,8 @@ def test_the_last_line_is_kept_as_it_stands(tmp_path: Path) -> None:
     assert [(e["at"], e["step"], e["text"]) for e in tables["last"]] == [(2, 1, "Generating samples at epoch 125")]
     tables, _, _ = log(tmp_path, "step 1 loss 2.0\n 1%|   | 1/90 [00:01<01:29]\r 2%|   | 2/90 [00:02<01:28]")
     assert [(e["at"], e["text"]) for e in tables["last"]] == [(2, "2%|   | 2/90 [00:02<01:28]")]
-    assert not log(tmp_path, "nothing is measured here\n")[0]["last"]
+    tables, _, _ = log(tmp_path, "nothing is measured here\n")
+    assert [e["kind"] for e in tables["last"]] == ["last_words"]
 
 
 def test_the_tail_of_a_traceback_is_one_and_a_printed_stack_is_none(tmp_path: Path) -> None:

@@ -326,6 +326,7 @@ LINES: list[tuple[str, str, dict[str, int], dict[str, float]]] = [
         {"epoch": 4, "it": 20, "total": 500},
         {"lr": 0.05, "img/s": 800.5, "loss": 3.5, "loss (avg)": 3.75, "acc1": 25, "acc1 (avg)": 24.5, "time": 0.25, "max mem": 6000},
     ),
+    ("logging's %(asctime)s:%(levelname)s:", "2026-03-01 10:00:00,982:INFO: step 12 loss: 0.5", {"step": 12}, {"loss": 0.5}),
     ("TensorFlow", "INFO:tensorflow:loss = 2.125, step = 900 (4.2 sec)", {"step": 900}, {"loss": 2.125, "time": 4.2}),
     ("XGBoost", "[12]\ttrain-rmse:0.43750\teval-rmse:0.50000", {"step": 12}, {"train-rmse": 0.4375, "eval-rmse": 0.5}),
     ("words and spaces", "step 1,250 loss 2.5 norm 0.75 lr 1.00e-03", {"step": 1250}, {"loss": 2.5, "norm": 0.75, "lr": 1e-3}),

@@ -61,6 +61,17 @@ def test_the_two_streams_of_one_job_are_one_run(tmp_path: Path, a: str, b: str, 
     assert len(parsers.read_all(tmp_path)) == runs
 
 
+def test_launches_that_left_a_row_or_two_are_runs_where_a_longer_one_begins_anew_behind_them(tmp_path: Path) -> None:
+    epochs = [1, 2, 1, 2, *range(1, 30)]
+    folder = write(tmp_path / "r", train_dot_log="".join(f"Epoch {e}/29 | train loss {3 / e:.3f} | val loss {4 / e:.3f}\n" for e in epochs))
+    assert [attempts(run) for run in parsers.read_all(folder)] == [[[1, 2]], [[1, 2]], [[1, 29]]]
+    summed_up = [*range(1, 30), 3, 1]
+    folder = write(
+        tmp_path / "s", train_dot_log="".join(f"Epoch {e}/29 | train loss {3 / e:.3f} | val loss {4 / e:.3f}\n" for e in summed_up)
+    )
+    assert [attempts(run) for run in parsers.read_all(folder)] == [[[1, 29]]]
+
+
 def test_a_path_to_a_launch_that_is_not_there_says_so(tmp_path: Path) -> None:
     write(tmp_path, train_dot_log=printed(range(60)))
     with pytest.raises(FileNotFoundError, match="no run launch-7"):
