@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic
 
+from forensics.case_parts.finding_kinds import OF_DETECTOR
 from forensics.certainty import of_cause
 from forensics.published import incidents
 from parsers.secrets import mask_shapes, names
@@ -196,7 +197,7 @@ def _hypothesis(h: Hypothesis, rank: int) -> dict[str, Any]:
 def _finding(f: Finding) -> dict[str, Any]:
     return {
         "id": f.id,
-        "kind": f.kind,
+        "kind": OF_DETECTOR.get(f.kind, f.kind),
         "title": f.title,
         "steps": [f.first_step, f.last_step],
         "severity": f.severity,

@@ -39,6 +39,13 @@ def folder_split(folder: str) -> str:
     return "train"
 
 
+def home(path: str) -> str:
+    """What names the split of a file's metrics: its folder, or the file itself where it is called after what is held out (``eval.csv``, ``val_log.jsonl``)."""
+    folder, _, base = path.rpartition("/")
+    stem = base.partition(".")[0].lower()
+    return f"{folder}/{stem}" if _EVAL_FOLDER.match(stem) else folder
+
+
 def with_folder_key(tag: str, folder: str) -> str:
     """``SummaryWriter.add_scalars("loss", {"val": x})`` writes "loss" into a folder "loss_val": -> "loss/val"."""
     last, start = last_folder(folder), folder_start(tag)

@@ -60,7 +60,7 @@ def _known() -> dict[str, tuple[int, str]]:
 
 @cache
 def _noise() -> frozenset[str]:
-    return frozenset(data()["loss"]["noise"].split()) | {"_", "learn", "last"}
+    return frozenset(data()["loss"]["noise"].split()) | {"_", "learn", "last", "on"}
 
 
 @lru_cache(maxsize=65536)

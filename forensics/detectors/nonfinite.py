@@ -6,7 +6,8 @@ What it sees
 How it decides
     Every NaN or infinity of a training or evaluation loss counts (of each of its terms, where only terms are logged), on any rank:
     the first is the finding's step. In a loss that is finite again it is information where the loss scale falls at each of its steps: the scaler
-    skipped them; and in an evaluation loss that is no number throughout, while scores of the same data get better. In the gradient norm alone it is information where a loss scaler is at work, which skips
+    skipped them; and in an evaluation loss that is no number throughout, while scores of the same data get better, or is none in a tenth of the
+    evaluations at most, all in the first half, beside a training that is finite all along. In the gradient norm alone it is information where a loss scaler is at work, which skips
     such steps as a matter of routine, and where the norm is finite again and less than a fifth of it is not. It also measures how calm the gradient norm was just before: an explosion announces
     itself there, a bad sample does not. Frames that a program printed (transformers' DebugUnderflowOverflow) are read for the first module whose
     output is not finite. NaN before the first finite value and never after it is a number that was not
@@ -40,11 +41,13 @@ from forensics.run.robust import median
 from forensics.run.scores import scores
 from forensics.run.series import Ints, Series, by_rank, names, parts, series
 from parsers.lazy_regex import lazy_re
+from parsers.loss_names import EVAL
 from parsers.name_rules import words
 from parsers.tables import Run
 
 NEEDS = [f"{OBJECTIVE}|grad.norm"]
 FEW, LOOKED = 3, 400  # bound: values that are no single slip; of as many metrics, those of layers and experts are many
+SELDOM = 0.1  # unit: a tenth of the evaluations
 CALM = 3.0  # the gradient norm before the event is calm below this many times its median; causes ask, no verdict hangs on it (docs/thresholds.md)
 
 
@@ -133,6 +136,18 @@ def _never_computed(run: Run, s: Series) -> bool:
     return s.name.endswith(".eval") and not np.isfinite(s.value).any() and any(c.cost[-1] < c.cost[0] for c in scores(run))
 
 
+def _passed(run: Run, s: Series, bad: Ints) -> bool:
+    """Whether a few early evaluations alone were not finite: training was all along, and so are all evaluations since."""
+    trained = [p for name in ("loss.train", "loss.aux") for p in parts(run, name)]
+    few = len(bad) <= max(SELDOM * len(s), 1) and bad[-1] < len(s) / 2
+    return (
+        s.name.endswith(".eval")
+        and bool(trained)
+        and few
+        and all(np.isfinite(p.value).all() for p in trained if not EVAL.search(words(p.tag)))
+    )
+
+
 def _finding(run: Run, s: Series, bad: Ints, ranks: list[int]) -> Finding[Facts]:
     """``ranks``: those that have one; the series is that of the first."""
     first = int(bad[0])
@@ -145,7 +160,8 @@ def _finding(run: Run, s: Series, bad: Ints, ranks: list[int]) -> Finding[Facts]
     skipped = series(run, "loss_scale") is not None or (recovered and len(bad) < loss_scale.COSTLY * len(s))
     severity = "info" if skipped else "warning"
     if s.name.startswith(("loss", "ppl")):
-        severity = "info" if (recovered and _scale_falls_there(run, s.step[bad])) or _never_computed(run, s) else "critical"
+        harmless = (recovered and _scale_falls_there(run, s.step[bad])) or _never_computed(run, s) or _passed(run, s, bad)
+        severity = "info" if harmless else "critical"
     if s.name.startswith("rl.reward") and recovered and not word.startswith("inf"):
         severity = "info"  # the mean of no episode
     told, alone = "", len(by_rank(run, s.name)) > len(ranks)

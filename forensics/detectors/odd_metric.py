@@ -4,7 +4,7 @@ What it sees
     A metric that no other check looks at (a term of a loss, the norm of a layer's gradient or weights, the spread or the largest value of a
     logged histogram, an activation's mean, a metric of this team's own) and that stops being a number, freezes, jumps to another level for
     good, or grows without bound; norms of weights that keep growing; a term of a loss that stands still while the loss falls; answers that
-    are cut off: a lead to follow, not a cause.
+    are cut off: a lead to follow, not a cause. A share of answers above one is a warning: it was counted wrong.
 
 How it decides
     Only metrics that went up and down before count: schedules and counters do not. NaN or infinity from a step on to the
@@ -38,6 +38,7 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import completions, distributions, loss_terms
+from forensics.run.impossible_shares import above_one
 from forensics.run.inputs import dead_from
 from forensics.run.robust import median
 from forensics.run.series import Floats, Series, names, parts
@@ -77,13 +78,19 @@ class Facts(BaseFacts):
     """What the metric does, and from which step on."""
 
     tag: str
-    what: str  # nan, frozen, jump, growth, grows on, left behind, cut off
+    what: str  # nan, frozen, jump, growth, grows on, left behind, cut off, above one
     step: int
     before: float  # level
     after: float
 
 
 def detect(run: Run) -> Iterator[Finding]:
+    if (wrong := above_one(run)) is not None:
+        s, row = wrong
+        step, value = int(s.step[row]), float(s.value[row])
+        title = f"{s.tag} is {value:.4g} at step {step}: no share of answers is above one"
+        shown = evidence.window(s, step, step, title=f"{s.tag} around step {step}", where=s.place(run, row))
+        yield evidence.found(Facts(s.tag, "above one", step, 1.0, value), title, (step, step), "warning", shown, key=f"{step}-{s.tag}")
     nameless = [name for name in names(run, LEAST) if name.startswith("other/")][:LOOKED]
     logged = [p for name in (*WATCHED, *nameless) for p in parts(run, name)[:LOOKED]]
     logged += [*distributions.spreads(run)[:LOOKED], *distributions.extremes(run)[:LOOKED]]

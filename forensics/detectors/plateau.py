@@ -12,10 +12,11 @@ How it decides
     when a loss that began as high as guessing fell at once to some level and evaluation and training have stood there since, at more than half of the
     first loss; or when the evaluations stand from the second one on, at more than half of the first loss, and no score of theirs rises; and when a
     contrastive loss stands within 1 % of ln(batch size). It is for information where a trained model goes on, where the log breaks off in the warmup,
-    or where more pairs of answers are in the right order at the end, or a score of held-out data is clear of what knowing nothing gives. A loss
+    or where more pairs of answers are in the right order at the end, or a score of held-out data is clear of what knowing nothing gives; but not where the
+    loss is the same at each value to all of its digits. A loss
     stands still since the first tenth of the run from which on no tenth lies apart from another by 1 %, nor by more than the noise of their medians,
     at least for the second half, and had learnt nothing as long as the same holds from the first tenth on, for a fifth of the run at least; where
-    that noise leaves room for 15 % nothing is said. Scores are told where none rises by 5 % and its noise from the first third of four evaluations or
+    that noise leaves room for 15 % nothing is said. Scores are told, as a warning where the training loss falls by 30 %, where none rises by 5 % and its noise from the first third of four evaluations or
     more to the last, nor above a half; or all stay below 0.01; and an evaluation, where none of its last quarter or more is better by 1 %, nor by more than
     they scatter, than the one that they follow, the training loss has not fallen by a fifth since, and stands no longer still itself.
 
@@ -32,7 +33,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -42,6 +43,7 @@ from forensics.errors import CannotTell
 from forensics.run.beside_loss import learnt_beside_loss
 from forensics.run.evaluations import guessing
 from forensics.run.inputs import RISING, finite_objective
+from forensics.run.levels import LEAST_FALL, LEVEL, RISES, error_of_fall, levels, tenth
 from forensics.run.no_better_since import stands_with_training
 from forensics.run.plan import planned_steps
 from forensics.run.rate_shape import still_warming
@@ -52,6 +54,7 @@ from forensics.run.still_evaluations import (
     STANDS,
     accuracy_stands,
     ended_where_they_began,
+    learnt_by_heart,
     loss_stands,
     nothing_after_first,
     stands_at_guessing_in_batch,
@@ -63,12 +66,11 @@ from parsers.tables import Run
 
 NEEDS = ["|".join(("loss.train", "loss.eval", *RISING))]
 MEANT = ("kl_weight_holds_loss_up",)
-LEVEL, LEAST_VALUES = 3, 8  # bound: three values make a median; three at the beginning, three at the end, and two between
-LEAST_FALL = 0.05  # measured: 87 healthy runs fell by 18 % or more, a real one by 8 % (DPO); at 0.03 six more faulty ones are missed
-RISES = 0.05  # unit: above the first level; a loss that rises by more is what divergence looks at
+LEAST_VALUES = 8  # bound: three at the beginning, three at the end, and two between
 STILL = 0.03  # after the first tenth; measured: no healthy run of 130 stands as still at over half of its first loss
 TENTHS = 10  # unit: tenths of a run
 LONG = 20  # bound: values whose first tenth is two at least
+DIGITS = 3  # bound: a loss that is rounded to three digits behind the point may stand by chance
 BEGUN = 0.25  # bound: of the plan; with so few values from so little of it a run has hardly begun
 ROOM = 0.15  # measured: with two standard errors of the fall; less than what healthy runs show at the least (18 %)
 LITTLE = 0.1  # of what guessing costs; measured: of the 120 made runs that name their classes and log 20 values five end so, all faulty
@@ -116,13 +118,20 @@ class NotRisen(BaseFacts):
 
 def detect(run: Run) -> Iterator[Finding]:
     if (still := still_score(run)) is not None:
-        yield _told(run, still.logged, still.rows, NotRisen(still.first, still.last), still.says)
-    never = [*_never_learned(run)]
-    yield from never or [*_stood_still(run)] or _evaluation_stood_still(run)
+        by_heart = learnt_by_heart(run)
+        said = still.says + (f", while the training loss falls by {by_heart:.0%}" if by_heart else "")
+        found = _told(run, still.logged, still.rows, NotRisen(still.first, still.last), said)
+        yield replace(found, severity="warning") if by_heart else found
+    learned = True
+    for never in _never_learned(run):
+        learned = False
+        yield never
+    if learned:
+        yield from [*_stood_still(run)] or _evaluation_stood_still(run)
 
 
 def _evaluation_stood_still(run: Run) -> Iterator[Finding[StoodStill]]:
-    if (still := stands_with_training(run)) is not None:
+    if still := stands_with_training(run):
         yield _told(run, still.logged, still.rows, StoodStill(still.since, still.first, still.last, still.room), still.says)
 
 
@@ -145,10 +154,9 @@ def _stood_still(run: Run) -> Iterator[Finding]:
         yield _told(run, s, rows[rows >= row], StoodStill(int(s.step[row]), level, last, room), title)
     elif before <= ROOM and late and last <= (1 - ROOM) * first:
         row = parts[late[-1] - 1][-1]
-        title = (
-            f"The loss learns nothing until step {int(s.step[row])}: it is {first:.4g} there as at the beginning, and {last:.4g} at the end"
-        )
-        yield _told(run, s, rows[rows <= row], LearnsLate(int(s.step[row]), first, last), title)
+        until = int(s.step[row])
+        title = f"The loss learns nothing until step {until}: it is {first:.4g} there as at the beginning, and {last:.4g} at the end"
+        yield _told(run, s, rows[rows <= row], LearnsLate(until, first, last), title)
 
 
 def _told(run: Run, s: Series, rows: Ints, facts: StoodStill | LearnsLate | NotRisen, title: str) -> Finding:
@@ -163,10 +171,10 @@ def _never_learned(run: Run) -> Iterator[Finding]:
     planned, reached = planned_steps(run), int(s.step[rows[-1]])
     if planned and len(x) < LONG and reached < BEGUN * planned:
         raise CannotTell(f"only {len(x)} values of the first {reached / planned:.0%} of the planned steps were logged")
-    first, last, best = _levels(x)
+    first, last, best = levels(x)
     if s.rises:
-        early = min(median(x[: _tenth(x)]), median(x[:LEVEL]))  # who is worse than untrained has gained nothing
-        if early - last <= max(MARGIN * _error(x), RISES * abs(first)):
+        early = min(median(x[: tenth(x)]), median(x[:LEVEL]))  # who is worse than untrained has gained nothing
+        if early - last <= max(MARGIN * error_of_fall(x), RISES * abs(first)):
             at = NotRisen(s.logged(early), s.logged(last))
             verb = "hardly rises" if last < early else "does not rise"
             how = f"{s.tag} {verb}: {at.first:.4g} at the beginning, {at.last:.4g} at the end"
@@ -179,8 +187,8 @@ def _never_learned(run: Run) -> Iterator[Finding]:
     chance = guessing(run, s)
     at_chance = chance is not None and abs(last - chance) <= NEAR_CHANCE * chance
     note = f", which is what guessing gives: ln({math.exp(chance or 0):.0f}) = {chance:.3g}" if at_chance else ""
-    early = median(x[: _tenth(x)])
-    evaluated, noise = ended_where_they_began(run, LEAST_FALL), MARGIN * _error(x) / abs(first)
+    early = median(x[: tenth(x)])
+    evaluated, noise = ended_where_they_began(run, LEAST_FALL), MARGIN * error_of_fall(x) / abs(first)
     still = fall < LEAST_FALL and last <= first + abs(first) * max(RISES, noise if evaluated else 0)
     if still and (fall + noise < ROOM or evaluated):
         title = f"Loss does not fall: {first:.4g} at the beginning, {last:.4g} at the end{note}"
@@ -204,43 +212,25 @@ def _never_learned(run: Run) -> Iterator[Finding]:
     shown = evidence.window(s, begin, end, title=s.tag, where=s.place(run, rows[0]), margin=0)
     trained = (begin > 0.1 * end and begin > int(s.step[rows[1]]) - begin) or is_trained(run, s, first, chance)
     trained |= learnt_beside_loss(run) or still_warming(run)
+    if len(np.unique(x)) == 1 and x[0] != round(x[0], DIGITS):
+        title, trained = f"Loss is {x[0]:.8g} at each of {len(x)} values: nothing that is learnt reaches it", False
     yield evidence.on_rows(s, (rows[0], rows[-1]), facts, title, "info" if trained else "warning", shown)
 
 
 def _near_guessing(x: Floats, last: float, chance: float) -> bool:
     """Whether a loss has stood for half of the run, at no tenth below what guessing costs: how often each answer comes, and no more."""
-    half = median(x[len(x) // 2 : -_tenth(x)]) if len(x) >= LONG else math.nan
+    half = median(x[len(x) // 2 : -tenth(x)]) if len(x) >= LONG else math.nan
     return (1 - LITTLE) * chance <= last <= (1 + RISES) * chance and half - last < STILL * last
-
-
-def _levels(x: Floats) -> tuple[float, float, float]:
-    """The loss at the beginning, at the end, and at its best. The first tenth of a long log may hold all that was learnt."""
-    tenth = _tenth(x)
-    falls = x[0] > x[1] > x[2] and x[0] - x[2] > MARGIN * noise_by_steps(x)  # three values of a level do so once in six by chance
-    first = float(x[0]) if falls else median(x[:LEVEL])
-    last, best = median(x[-tenth:]), median(np.sort(x)[:tenth])
-    early = median(x[:tenth])
-    thrown = x[0] > 0 and best >= (1 - LEAST_FALL) * x[0] and early > (1 + RISES) * x[0]  # off at once, and back to where it began
-    return float(x[0]) if thrown else max(first, early), last, best
-
-
-def _tenth(x: Floats) -> int:
-    return max(len(x) // 10, LEVEL)
-
-
-def _error(x: Floats) -> float:
-    """Standard error of the fall, the difference of two medians."""
-    return math.sqrt(2) * error_of_median(noise_by_steps(x), _tenth(x))
 
 
 def smallest_effect(run: Run) -> str:
     s, rows = finite_objective(run, LEAST_VALUES)
     x = s.value[rows]
     noise, level = noise_by_steps(x), abs(median(x[:LEVEL])) or 1.0
-    room = ROOM - MARGIN * _error(x) / level
+    room = ROOM - MARGIN * error_of_fall(x) / level
     if room <= 0:
         return f"nothing by the training loss alone: it scatters so widely that a fall of {ROOM:.0%} may hide in it"
-    unsure = MARGIN * math.hypot(error_of_median(noise, LEVEL), error_of_median(noise, _tenth(x))) / level
+    unsure = MARGIN * math.hypot(error_of_median(noise, LEVEL), error_of_median(noise, tenth(x))) / level
     least = min(LEAST_FALL, room) - unsure
     if least < 0:
         return "a loss that does not fall, in half of all cases: it scatters"

@@ -23,7 +23,8 @@ from parsers.tables import ZONES_APART, Run
 
 TORN = lazy_re(r"\b(?:torn|truncated|cut off|incomplete|no whole)\b", re.I)
 ANEW = 10  # settings: stdout and stderr of one launch share hardly any, and two launches share most
-STREAM = lazy_re(r"\.(?:out|err|stdout|stderr)$")  # what a scheduler calls the two streams of one job
+# what a scheduler, or who redirects them, calls the two streams of one job
+STREAM = lazy_re(r"\.(?:out|err|stdout|stderr)$|[._-](?:out|err|log|stdout|stderr)\.(?:txt|log)$")
 RUNNING_SECONDS = 900.0  # a run whose own clock is younger than that may go on; longer than most logging intervals and saves
 GRACE = 5  # bound: logged values between the notice of a scheduler and the kill, 30 s later where Slurm is not told otherwise
 NEAR_END = 30  # lines by which an error without a stack may stand before the end of a log that has no steps
@@ -231,8 +232,10 @@ def _printed_settings(run: Run) -> dict[str, frozenset[str]]:
 
 
 def _closed_elsewhere(fatal: list[Event], last: list[Event], closed: dict[str, int]) -> bool:
-    """Another file has a closing line, and no exit code speaks against it."""
-    elsewhere = closed.keys() - {e["source"] for e in fatal}
+    """Another file has a closing line, and no exit code speaks against it. One of the same job's other stream closes the loop alone: what dies behind it
+    (an export, a last test) dies all the same."""
+    streams = {STREAM.sub("", str(e["source"])) for e in fatal}
+    elsewhere = {source for source in closed.keys() - {e["source"] for e in fatal} if STREAM.sub("", source) not in streams}
     return bool(elsewhere) and not any(o["level"] == "error" and fatal_lines.CONSEQUENCE.search(str(o["text"])) for o in last)
 
 

@@ -12,11 +12,13 @@ from forensics.run.robust import median
 from forensics.run.series import Floats, Ints, Series, names, parts, series
 from parsers import objectives
 from parsers.lazy_regex import lazy_re
+from parsers.loss_names import EVAL
 from parsers.name_rules import words
 from parsers.tables import Run
 
 LEAST = 3  # bound: three values make a median that one odd value does not move
 ENOUGH = 5  # statistical: values that show a course (forensics.detectors.train_eval_gap)
+ROUNDED = 1e-3  # unit: of a loss; what is printed with four digits
 LOOKED = 400  # bound: of as many tags; those of experts and layers are many
 _PRECISION, _RECALL = lazy_re(r"\bprecision\b"), lazy_re(r"\brecall\b(?!.*\d)")  # of the first ten of a list it is one of its own
 ACCURACY_OR_R2 = "score"  # scikit-learn's word for both, of which only R2 can be negative
@@ -54,7 +56,20 @@ def scores(run: Run, side: str = "eval") -> list[Score]:
         _PRECISION.search(words(name)) for name in names(run, LEAST)
     )  # beside it a recall is half of a score: who names all has all of it
     found = [told for s in logged_scores if not (precise and _RECALL.search(words(s.tag))) and (told := _score(s, side)) is not None]
+    found = [told for told in found if not _is_term(run, told.logged)]
     return sorted(found, key=lambda s: (s.rank, -len(s.step), s.tag))
+
+
+def _is_term(run: Run, s: Series) -> bool:
+    """Whether a value and another of its rows add up to the training loss there: a term that is called as a score is (the "map" of a flow)."""
+    loss = series(run, "loss.train")
+    if loss is None or EVAL.search(words(s.tag)) or not np.array_equal(loss.step, s.step):
+        return False
+    rest = loss.value - s.value
+    others = (
+        p for name in names(run, len(s)) if name.startswith(("other/", "loss.")) for p in parts(run, name) if np.array_equal(p.step, s.step)
+    )
+    return any(p.tag not in (s.tag, loss.tag) and bool((np.abs(p.value - rest) <= ROUNDED * np.abs(loss.value)).all()) for p in others)
 
 
 def _score(s: Series, side: str) -> Score | None:

@@ -34,7 +34,7 @@ _NAMES = {
     "seed": "seed manual_seed random_seed",
     "weight_decay": "weight_decay wd adam_weight_decay l2 l2_reg",
     "label_smoothing": "label_smoothing label_smoothing_factor label_smooth",
-    "vocab_size": "vocab_size n_vocab vocabulary_size nvocab padded_vocab_size",
+    "vocab_size": "vocab_size n_vocab vocab vocabulary_size nvocab padded_vocab_size",
     "classes": "num_classes n_classes num_labels n_labels nb_classes nc",
     "qk_norm": "qk_norm qk_layernorm use_qk_norm query_key_norm",
     "inputs_scaled": "standardize standardise normalize normalise normalize_inputs normalise_inputs normalize_input standardize_inputs standardise_inputs scale_inputs "

@@ -71,7 +71,8 @@ def _beats(columns: dict[str, Any], stepped: Ints) -> Ints:
     kinds = columns["tag"][top].astype(np.int64) * len(columns["sources"]) + columns["source"][top]
     found, often = np.unique(kinds, return_counts=True)
     rows = top[kinds == found[often.argmax()]]
-    anew = columns["names"][columns["name"][rows[0]]].startswith("loss.") and len(np.unique(columns["value"][rows])) > 1
+    repeated = [top[kinds == kind] for kind in found[often >= BEATS].tolist()]
+    anew = any(columns["names"][columns["name"][r[0]]].startswith("loss.") and len(np.unique(columns["value"][r])) > 1 for r in repeated)
     return rows if often.max() >= BEATS and not anew else top[:0]
 
 

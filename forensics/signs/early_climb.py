@@ -7,6 +7,7 @@ import numpy as np
 from forensics.detectors import initial_loss, plateau
 from forensics.run import boosting
 from forensics.run.evaluations import guessing, improves_after
+from forensics.run.levels import LEVEL
 from forensics.run.series import series
 from forensics.run.usable_values import begins_late, lacking, usable
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -28,8 +29,8 @@ def loss_climbs_above_any_guess(s: Symptoms) -> Sign:
     if chance is None and not initial_loss.is_mean(s.run, loss):
         return cannot_tell("neither config nor the log says what guessing costs in this loss.")
     step, x = usable(s.run, "loss.train")
-    first = float(min(x[0], np.median(x[: plateau.LEVEL])))  # the first batch alone has seen no update
-    lowest = np.lib.stride_tricks.sliding_window_view(x, plateau.LEVEL).min(axis=1)  # what three values in a row reach
+    first = float(min(x[0], np.median(x[:LEVEL])))  # the first batch alone has seen no update
+    lowest = np.lib.stride_tricks.sliding_window_view(x, LEVEL).min(axis=1)  # what three values in a row reach
     at = int(np.argmax(lowest))
     text = f"The loss begins at {first:.4g}, and from step {step[at]} on three values in a row reach {lowest[at]:.4g}"
     if lowest[at] > max(TWICE * first, initial_loss.ABOVE * chance if chance else initial_loss.LARGEST):

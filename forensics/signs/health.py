@@ -13,6 +13,7 @@ from forensics.run.announced import LOG_LINE, announced
 from forensics.run.configured_rate import DOWN, FLAT, SHAPED, expected_rate
 from forensics.run.how_it_ended import ending
 from forensics.run.inputs import surviving
+from forensics.run.levels import LEAST_FALL
 from forensics.run.robust import median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, series
 from forensics.signs.held_out import eval_turned_where_training_jumped
@@ -74,7 +75,7 @@ def learned_to_plan(s: Symptoms) -> Sign:
         return cannot_tell("the log does not say how the run ended.")
     first, last, error = _levels(told[1])
     text = f"{name} goes from {first:.4g} to {last:.4g}, and the run ended at step {end.step}"
-    better = sign * (first - last) > max(NOISES * error, plateau.LEAST_FALL * abs(first))
+    better = sign * (first - last) > max(NOISES * error, LEAST_FALL * abs(first))
     if better and end.status == "finished" and end.how != "early":
         return seen(f"{text}, as planned.", where=end.where, last=end.step)
     return absent(f"{text} ({end.status}).", where=end.where)

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from forensics.detectors.plateau import LEVEL
 from forensics.run import plan, settings
 from forensics.run.evaluations import MANY_ANSWERS, answers_at_end, shares
+from forensics.run.levels import LEVEL
 from forensics.run.robust import error_of_median, median, noise_by_steps
 from forensics.run.series import Floats, Series, names, series
 from forensics.run.usual_rate import is_set

@@ -22,6 +22,7 @@ from parsers.tables import Run
 EFFECTS = {"loss_of_probabilities": "acc.train", "loss_far_above_hits": "acc.train"}  # symptoms of their own, without a detector
 
 LEAST = 3  # bound: three values make a mean that one odd value does not decide
+FALLING = 5  # statistical: five values fall in order by chance once in 120
 FIRST = 3  # until this step a loss is that of the initialization: Adam has moved a weight by three times the rate at most
 # relative: exp of a first loss that is within 0.03 nats of chance; above 1 / WHOLE classes any number would be near a whole one
 WHOLE = 0.03
@@ -119,24 +120,20 @@ def loss_of_probabilities(s: Symptoms) -> Sign:
         return cannot_tell(end)
     if _fitted(s.run) and held_out is None:
         return cannot_tell(SEVERAL)
-    told = (
-        []
-        if isinstance(end, str) or _fitted(s.run)
-        else [_squashed(end, "training", _below(s.run, end.twice), usable(s.run, "loss.train")[1])]
-    )
-    told += [] if held_out is None else [_squashed(held_out, "evaluation", False, usable(s.run, "loss.eval")[1])]
+    told = [] if isinstance(end, str) or _fitted(s.run) else [_squashed(s.run, end, "train")]
+    told += [] if held_out is None else [_squashed(s.run, held_out, "eval")]
     return next((t for t in told if t.state == SEEN), told[0])
 
 
-def _squashed(end: End, which: str, below: bool, x: Floats) -> Sign:
-    total = end.loss + end.hits
+def _squashed(run: Run, end: End, side: str) -> Sign:
+    total, which, x = end.loss + end.hits, {"train": "training", "eval": "evaluation"}[side], usable(run, f"loss.{side}")[1]
     text = f"The {which} loss ends at {end.loss:.3g} with {end.hits:.1%} of the answers right, which adds up to {total:.3f}"
     floor = f"ln(e + {end.classes:.0f} - 1) = {end.twice:.3f}"
     if end.hits < 1 / end.classes + ABOVE:
         return cannot_tell(f"{end.hits:.1%} of the answers are right, as guessing gives: logits may add up so, too.")
     if len(x) < 4 * LEAST and (np.diff(x[-LEAST - 1 :]) < 0).all() and 2 * x[-1] - x[-LEAST] < end.twice - end.hits - NEAR[0]:
         return cannot_tell(f"the {which} loss of {len(x)} values still falls: going on like this it is below {floor} soon.")
-    if end.loss > end.bound + CLEAR and end.twice - NEAR[0] <= total <= end.twice + NEAR[1] and not below:
+    if end.loss > end.bound + CLEAR and end.twice - NEAR[0] <= total <= end.twice + NEAR[1] and not _below(run, end.twice, side):
         return seen(f"{text}: a cross entropy of numbers between 0 and 1 comes down to {floor} less that share, and no lower.")
     return absent(f"{text}; a cross entropy of numbers between 0 and 1 would end with {floor}.")
 
@@ -157,14 +154,15 @@ def _held_out_end(run: Run) -> End | None:
     return end if end is not None and lowest >= end.twice - 1 - NEAR[0] else None
 
 
-def _below(run: Run, twice: float) -> bool:
-    """Whether the loss of training, beside its own hits, ever comes lower than probabilities could bring it."""
-    loss, hits = series(run, "loss.train"), series(run, "acc.train")
+def _below(run: Run, twice: float, side: str) -> bool:
+    """Whether the loss, beside its own hits, ever comes lower than probabilities could bring it, or is on its way there at each of the last values."""
+    loss, hits = series(run, f"loss.{side}"), series(run, f"acc.{side}")
     if loss is None or hits is None:
         return False
     _, i, j = np.intersect1d(loss.step[loss.usable], hits.step[hits.usable], return_indices=True)
     total = loss.value[loss.usable][i] + shares(hits.value[hits.usable])[j]
-    return len(total) >= LEAST and median(np.sort(total)[:LEAST]) < twice - NEAR[0]
+    falls = len(total) > FALLING and bool((np.diff(total[-FALLING:]) < 0).all())
+    return len(total) >= LEAST and (falls or median(np.sort(total)[:LEAST]) < twice - NEAR[0])
 
 
 def _terms(run: Run) -> list[Series]:

@@ -8,6 +8,7 @@ from forensics.case import Finding
 from forensics.detectors import initial_loss, peak_rate, plateau, zero_loss
 from forensics.run import first_evaluations, initial_weights
 from forensics.run.evaluations import guessing
+from forensics.run.levels import LEVEL
 from forensics.run.series import series
 from forensics.run.usable_values import begins_late, first_level, lacking, last_level, levels, usable
 from forensics.signs import loss_beside_hits
@@ -99,7 +100,7 @@ def loss_learns_late(s: Symptoms) -> Sign:
     """The loss stands at its first level for a fifth of the run or longer, and falls only then."""
     if found := s.of(plateau.LearnsLate):
         return seen(f"{found[0].title}.", found, first=found[0].first_step, last=found[0].last_step)
-    if why := lacking(s.run, plateau.TENTHS * plateau.LEVEL) or begins_late(s.run):
+    if why := lacking(s.run, plateau.TENTHS * LEVEL) or begins_late(s.run):
         return cannot_tell(why)
     return absent("The loss does not stand at its beginning for a fifth of the run and fall then.")
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from forensics.case import Finding
-from forensics.detectors import divergence, level_shift, loss_spike, oscillation, plateau
+from forensics.detectors import divergence, level_shift, loss_spike, oscillation
 from forensics.run import rate_shape, settings
 from forensics.run.evaluations import improves_after
+from forensics.run.levels import LEAST_FALL
 from forensics.run.robust import error_of_median, median, robust_sigma
 from forensics.run.series import Floats
 from forensics.run.trouble import trouble
@@ -79,7 +80,7 @@ def loss_ends_above_start(s: Symptoms) -> Sign:
     elif len(x) < SCATTERED:  # too few to measure their scatter: all the last above all the first is chance once in 20
         above = float(x[-BEGINNING:].min() - x[:BEGINNING].max()) > (divergence.CLIMB - 1) * abs(first)
     else:
-        above = last > first + max(scatter(x), plateau.LEAST_FALL * abs(first))  # less is a loss that stands still
+        above = last > first + max(scatter(x), LEAST_FALL * abs(first))  # less is a loss that stands still
     if above and (lifted := kl_weight_lifts_loss(s)).state == SEEN:
         return absent(lifted.text)
     if above and (against := improves_after(s.run, int(step[0]))):

@@ -8,6 +8,7 @@ from forensics.detectors import frozen_weights, plateau
 from forensics.findings import GRAVE
 from forensics.run import settings, trained_before, usual_rate, weight_norms
 from forensics.run.evaluations import guessing, shares
+from forensics.run.levels import LEVEL
 from forensics.run.parameter_counts import counts
 from forensics.run.robust import error_of_median, median, noise_by_steps
 from forensics.run.series import Floats, Series, series
@@ -135,7 +136,7 @@ def weights_hardly_move(s: Symptoms) -> Sign:
 def _hardly_right(run: Run) -> bool:
     """Whether an accuracy says that the model knew next to nothing at first."""
     hits = [shares(a.value[a.usable]) for name in ("acc.train", "acc.eval") if (a := series(run, name)) is not None and a.usable.any()]
-    return any(median(x[: plateau.LEVEL]) < KNOWS for x in hits)
+    return any(median(x[:LEVEL]) < KNOWS for x in hits)
 
 
 def _move(run: Run) -> tuple[str, str, bool] | None:

@@ -96,7 +96,8 @@ def _skipped(run: Run, skips: Series) -> Floats | None:
     x, step = skips.value, skips.step
     if not len(x) or not np.isfinite(x).all():
         return None
-    if (x <= skips.interval).all():
+    counts_on = len(x) >= LEAST and bool((np.diff(x) >= 0).all()) and x[-1] < skips.interval  # a few at the start, and none since
+    if (x <= skips.interval).all() and not counts_on:
         of_each = skips.interval > 1 or len(x) >= NEARLY_ALL * (step[-1] - step[0] + 1)
         return np.asarray(x / skips.interval) if of_each and _reaches(run, skips) else None
     each, steps = np.diff(x), np.diff(step)

@@ -70,6 +70,9 @@ def flush(reader: Reader) -> Iterator[pa.RecordBatch | Gap]:
         yield batch
 
 
+_FRAME, _LETTERS = lazy_re(r' {2}File "[^"]{1,300}", line \d{1,6}, in \S'), lazy_re(r"[A-Za-z]{2}")
+
+
 def says_steps(lines: list[str], *, values: bool = False) -> int:
     """How many of the first lines measure something at a step, or how many values they give: a table of one step has a row for each.
 
@@ -81,6 +84,14 @@ def says_steps(lines: list[str], *, values: bool = False) -> int:
     found = reader.measured.flush()
     at = [] if found is None else arrow.values(found["at"])[arrow.present(found["step"])].tolist()
     return len(at) if values else sum(_height(lines, n) for n in set(at))
+
+
+def is_console(lines: list[str]) -> bool:
+    """Is a text that is called a table what a console printed? Most of its lines measure something at a step, or a program died in it."""
+    if any(_FRAME.match(s) for s in lines[:LOOKED_AT]):
+        return True
+    worded = sum(_LETTERS.search(s) is not None for s in lines[:LOOKED_AT]) * 2 > len(lines[:LOOKED_AT])
+    return worded and says_steps(lines) * 2 > len(lines[:LOOKED_AT])
 
 
 def _height(lines: list[str], n: int) -> int:

@@ -38,6 +38,10 @@ _UNOPENED = lazy_re(r"[^()]*\)(?=\s+[A-Za-z])")  # "(8.7 ms/step) psum": a brack
 _CALLED = lazy_re(r"[A-Za-z][\w/.@-]{0,40} \([A-Za-z][^()=@]{0,30}[=@][^()]{1,30}\)$|[A-Za-z][\w/.@-]{0,40}\([A-Za-z][^()]{0,60}\)$")
 _OVER = lazy_re(r" (?:of|over|on|in) \d{1,9} [a-z]{1,12}$")  # "Mean test loss of 63 batches: 4.4"
 _STOP = {"with", "and", "is", "of", "at", "the", "a", "an", "with:", "avg.", "was", "has", "got"}
+# "Average chamfer distance on val 0.0004": what is said of held-out data is measured, whatever it is called
+ON_SET = lazy_re(
+    r"(?i)^(?!evaluat|testing|running|validating).*\b\w{2,20} on (?:the )?(?:val(?:id(?:ation)?)?|test|dev|eval)(?: ?set| data)?$"
+)
 STRONG = lazy_re(
     r"(?i)(?:^|[\W_])(?:loss(?:es)?|ppl|perplexity|bpb|bpc|nll|acc(?:uracy)?(?:@?\d+)?|top-?[15]|f1"
     r"|bleu|auc|m?AP(?:50)?|miou|dice|psnr|ssim|[fk]id(?:\d+k)?|wer|cer|mae|s?mape|mse|rmse|rewards?|score|return|elbo)(?:[\W_]|$)|loss$|^loss|acc$"
@@ -172,7 +176,7 @@ def sets_length(line: Line) -> bool:
 
 def is_measured(tag: str) -> bool:
     """Is it a word such as loss or reward, and not what is set for one (``reward_scaling``)?"""
-    return STRONG.search(tag) is not None and _SETTING.search(tag) is None
+    return (STRONG.search(tag) or ON_SET.search(tag)) is not None and _SETTING.search(tag) is None
 
 
 def sets_dict(body: str) -> bool:

@@ -20,12 +20,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from parsers.console_format.grammars import EVAL, NUM, PREPARES, STRONG, VOCABULARY, first_of_several, is_vector, key_of, role_of
+from parsers.console_format.grammars import EVAL, NUM, ON_SET, PREPARES, STRONG, VOCABULARY, first_of_several, is_vector, key_of, role_of
 from parsers.console_format.line_keys import between_marks, is_rate, named, set_apart
 from parsers.console_format.line_labels import mode_of, put_groups, put_labels
 from parsers.console_format.line_places import put_places
 from parsers.console_format.line_prefix import MONTHS, SUFFIX, Field, Line, prefix, whole
-from parsers.console_format.line_units import SPEED, UNIT, closes_with_seconds, in_several_units, only_speed, with_unit
+from parsers.console_format.line_units import UNIT, closes_with_seconds, in_several_units, only_speed, speed, with_unit
 from parsers.console_format.line_vectors import put_vectors
 from parsers.console_format.no_values import is_of_name, is_word
 from parsers.console_format.second_counts import put_second_counts
@@ -177,7 +177,9 @@ class _Scan:
         elif not key and i == 0 and unit == "%" and gap.strip() == "[":
             self._add("metric", "progress", span)  # "[99.88%] batch_index=105408"
         elif not key:
-            self._add("metric" if SPEED.fullmatch(unit) and not self.line.bar else "skip", unit, span)
+            counted, scaled = speed(unit) if not self.line.bar else ("", False)
+            self.line.scaled |= scaled
+            self._add("metric" if counted else "skip", counted or unit, (span[0], span[1] + scaled))
         elif self._is_metric(i, key):
             self._metric(i, key, unit)
         else:
@@ -233,7 +235,7 @@ class _Scan:
         if len(key) > 80 or len(key.split()) > 7 or not _LETTER.search(key):
             return False
         named = re.fullmatch(r"[^\W\d_][\w/@.-]*", _OF_SET.sub("", key)) and (self.singles or set_apart(gap, key, first=i == 0))
-        known = VOCABULARY.search(key) or STRONG.search(key) or is_rate(key, m)
+        known = VOCABULARY.search(key) or STRONG.search(key) or is_rate(key, m) or ON_SET.search(key)
         return bool(explicit or key.startswith(("|", "‖")) or known or named or between_marks(m, gap))
 
     def _metric(self, i: int, key: str, unit: str) -> None:

@@ -20,7 +20,7 @@ from parsers.tables import NO_YEAR
 CLOCKS = frozenset(
     {"glog", "syslog", "md", "day", "compact", "short", "dotted", "ctime", "dmy", "points"}
 )  # beside ISO's; none says its zone
-SUFFIX = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+SUFFIX = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _LEVEL = r"(?:INFO|DEBUG|WARNING|WARN|ERROR|CRITICAL|FATAL|SUCCESS|TRACE|NOTICE)"
 _PREFIX = lazy_re(

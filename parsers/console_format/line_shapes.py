@@ -113,8 +113,8 @@ def _hole(f: Field, word: str, after: str, scaled: bool) -> str:
         return r"[\d:.]++"
     if f.role in _COUNTS or (f.role == "step" and word.isdigit()):
         return r"\d++"
-    more = "+" if after in "eEnaifNIAFtyKMBT," else "++"
-    return (r"(?:[-+.\deEnaifNIAFty]|,(?=\d))" if "," in word else r"[-+.\deEnaifNIAFty]") + more + "[KMBT]?" * scaled
+    more = "+" if after in "eEnaifNIAFtykKMBT," else "++"
+    return (r"(?:[-+.\deEnaifNIAFty]|,(?=\d))" if "," in word else r"[-+.\deEnaifNIAFty]") + more + "[kKMBT]?" * scaled
 
 
 def _loose(literal: str) -> str:

@@ -31,8 +31,10 @@ _FRONTS = frozenset("@#eEsSiI")
 _MARK, _BOXED = lazy_re(r"(?<=\s)[·—–▸►▶»•⋅∙◦♪≫│┃](?=\s)"), lazy_re(r"\s*[│┃┌└├╭╰|]")
 # "@000250  nce 3.91", "#1000" alone: the number of a step
 _FRONT = lazy_re(r"^\s*+[@#](?=\d{1,12}(?:\s*$|[ :|]{1,4}[^\W\d][\w|/@-]{0,30}[ =:]{1,3}[-+.\d]))")
-# "ep00 SILog=0.61": a number that touches its word
-_GLUED = lazy_re(r"(?i)^\s*+(?:(?P<epoch>ep?|epoch)|step|it|iter)(?=\d{1,12}[ :|]{1,4}[^\W\d][\w|/@-]{0,30}[ =:]{1,3}[-+.\d])")
+# "ep00 SILog=0.61", "* Ep10/80 lr=1e-3": a number that touches its word
+_GLUED = lazy_re(
+    r"(?i)^\s*+(?:[*>+] ?)?(?:(?P<epoch>ep?|epoch)|step|it|iter)(?=\d{1,12}(?:/\d{1,12})?[ :|]{1,4}[^\W\d][\w|/@-]{0,30}[ =:]{1,3}[-+.\d])"
+)
 _NAMED_BEHIND = lazy_re(  # darknet: " 100: 410.0, 500.2 avg loss, 0.0001 rate, 3.6 seconds, 6400 images"
     r"\s*(?P<step>\d{1,12}): (?P<first>[-+\d.naif]{1,24}), (?P<rest>(?:[-+\d.naife]{1,24} [a-z]{2,20}(?: [a-z]{2,20})?, ){2,8}.{0,80})$"
 )

@@ -11,8 +11,9 @@ from parsers.objectives import is_nameless, objective
 
 _DONE = r"(?:tok|tokens?|words?|samples?|examples?|images?|imgs?|sents?|sentences?|seqs?|sequences?|frames?|instances?|batch(?:es)?|steps?|iters?|iterations?)"
 _EACH = r"(?:(?:sec|s|ms|us|µs)/(?:batch|step|iter|upd(?:ate)?)|[mµu]s/it)"
+_SCALED = rf"[kKM]\s?{_DONE}/s(?:ec)?"
 UNIT = (
-    rf"(?:(?:\s(?!\S+[:=]|[^\s/]+\s+[:=]|[a-z]{{1,20}}/s\s{{1,3}}[\d.]{{1,24}}\s{{0,20}}$))?(?:{_EACH}|ms|[KMG]i?B|{_DONE}/s(?:ec)?|it/s(?:ec)?|secs?|seconds|TFLOPS?|TFLOP/s)"
+    rf"(?:{_SCALED}(?![\w])|(?:\s(?!\S+[:=]|[^\s/]+\s+[:=]|[a-z]{{1,20}}/s\s{{1,3}}[\d.]{{1,24}}\s{{0,20}}$))?(?:{_EACH}|ms|[KMG]i?B|{_DONE}/s(?:ec)?|it/s(?:ec)?|secs?|seconds|TFLOPS?|TFLOP/s)"
     r"|%|dB|µs|us|mins?|[smhkKMGTBxz]|kit|it/s|s/it|it(?= \[|/\d)|/s(?:ec)?(?:/gpu)?)(?![\w])"
 )
 SPEED = lazy_re(rf"(?:{_DONE}|it)/s(?:ec)?|{_EACH}")  # units that say what is measured
@@ -46,6 +47,12 @@ def with_unit(key: str, unit: str) -> str:
     if unit in TIMES and (role_of(key, "num", True) or is_nameless(key) or ((told := objective(key)) is not None and told.core != "total")):
         return f"{key} time ({unit})"
     return f"{key} ({unit})" if OF_SPEED.fullmatch(key) and SPEED.fullmatch(unit) else key
+
+
+def speed(unit: str) -> tuple[str, bool]:
+    """What a unit says is counted in a time, and whether in thousands or millions of it (``12.5k tok/s``); nothing where it is no speed."""
+    counted = unit[1:].lstrip() if unit[:1] in "kKM" else unit
+    return (counted, counted != unit) if SPEED.fullmatch(counted) else ("", False)
 
 
 def only_speed(line: Line) -> bool:

@@ -22,6 +22,10 @@ _SCALE = lazy_re(
     r"(?i)(?<![\w./-])(?:static|fixed|constant) loss[ _]scal(?:e|ing)(?: of| at| is|) ?[:=]? ?(?P<scale>\d{1,12}(?:\.\d{1,6})?)(?![\w.]\w)"
 )
 _CLASSES = lazy_re(r"(?i)(?:\b(?:belonging to|with|among|into|over)|,) (?P<n>\d{2,5}|[2-9]) classes\b")
+_CELLS, _CELL = (
+    3,
+    lazy_re(r"\s*(?P<key>[A-Za-z][A-Za-z_-]{1,20}(?: [A-Za-z]{1,20}){0,2})[ :=]{1,2}(?P<n>\d{1,3}(?:,\d{3}){1,5}|\d{1,15})\s*"),
+)
 _OF = r"(?P<of>(?:[a-z]\w{0,20} ){0,2}(?:x|batch|images?|pixels?|inputs?|features?))"
 _NUMBER = r"-?\d{1,12}(?:\.\d{0,12})?(?:e[-+]?\d\d?)?"
 _RANGE = lazy_re(rf"(?i)\b{_OF} range[ :=(\[]{{1,3}}(?P<min>{_NUMBER})(?:, ?| to | ?\.\. ?)(?P<max>{_NUMBER})")
@@ -35,7 +39,7 @@ def in_words(text: str) -> list[tuple[str, object]]:
     """The settings that a sentence names so."""
     if len(text) > _MOST:
         return []
-    found: list[tuple[str, object]] = []
+    found: list[tuple[str, object]] = _of_cells(text)
     named = list(_OPTIMIZER.finditer(text))
     if len(named) == 1:  # of several each has its own parameters, or they are compared
         found += [("optimizer", named[0]["optimizer"]), ("lr", float(named[0]["rate"] or named[0]["small"]))]
@@ -46,6 +50,14 @@ def in_words(text: str) -> list[tuple[str, object]]:
     if (m := _CLASSES.search(text)) is not None:
         found.append(("num_classes", int(m["n"])))
     return [*found, *of_inputs(text)]
+
+
+def _of_cells(text: str) -> list[tuple[str, object]]:
+    """What cells of nothing but words and a whole number count: ``vocab 94 | train chars 431959 | params 116318``."""
+    cells = [_CELL.fullmatch(cell) for cell in text.split("|")]
+    if len(cells) < _CELLS or not all(cells):
+        return []
+    return [("_".join(m["key"].split()), int(m["n"].replace(",", ""))) for m in cells if m is not None]
 
 
 def of_inputs(text: str) -> list[tuple[str, object]]:

@@ -31,8 +31,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from parsers.console_format import envelopes, terminal_width, unwrapped
-from parsers.console_format.event_lines import MAX_TEXT, Event, is_code
-from parsers.console_format.feed import ANSI, LOOKED_AT, feed, flush, says_steps
+from parsers.console_format.event_lines import MAX_TEXT, WAITS, Event, is_code
+from parsers.console_format.feed import ANSI, LOOKED_AT, feed, flush, is_console, says_steps
 from parsers.console_format.line_prefix import Where
 from parsers.console_format.reader import LABEL, Reader
 from parsers.formats import device_monitor, plain_table, stack_dump, yolo_results
@@ -63,6 +63,7 @@ _NOT_LOGS = lazy_re(
 _HIGH = lazy_re(rb"[\x81-\xfe]+")
 # notes, unless most of their lines are those of a training loop, a third are stamped, or a batch system wrote them
 _DOCUMENTS = {".md", ".rst"}
+_TABLES = {".csv", ".tsv"}  # where a console's output was sent to a file of that name
 _STAMP = lazy_re(
     r"[\[|\s]*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\d\d:\d\d:\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b"
     r"|[IWE]\d{4} )"
@@ -82,7 +83,7 @@ def claims(path: Path, head: bytes) -> bool:
         return True
     if any(other.claims(path, head) for other in (stack_dump, device_monitor, plain_table, yolo_results)):
         return False
-    if (_OTHERS.fullmatch(suffix) and suffix not in _DOCUMENTS) or _NOT_LOGS.match(name) or not head.strip(b"\0 \r\n\t"):
+    if (_OTHERS.fullmatch(suffix) and suffix not in _DOCUMENTS | _TABLES) or _NOT_LOGS.match(name) or not head.strip(b"\0 \r\n\t"):
         return False
     if 0 in head[:12] and ("tfevents" in name or _is_framed(head)):
         return False  # an event file, though all that can be seen of it is the text of a long tag
@@ -93,6 +94,8 @@ def claims(path: Path, head: bytes) -> bool:
     lines = [s for s in (lines if len(head) < HEAD_BYTES else lines[:-1] or lines) if s.strip()]
     if not lines or _is_json(lines) or delimited.looks_like_table(lines) or bare_tables.is_measured(path, lines):
         return False
+    if suffix in _TABLES:
+        return is_console(lines)
     if suffix in _DOCUMENTS:
         return _is_stamped(lines) or "# LSBATCH: User input" in lines or says_steps(lines) * 2 > len(lines[:LOOKED_AT])
     if _LOG_SUFFIX.search(name) or _LOG_NAME.search(name):
@@ -180,7 +183,7 @@ def _parsed(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     if reader is not None:
         reader.finish()
         n, text = reader.latest
-        if text.strip() and not (reader.measured.before or reader.measured.started):
+        if text.strip() and not (reader.measured.before or reader.measured.started or reader.words.alike or WAITS.search(text)):
             reader.words.event(Where(n << 20), Event("last_words", "info", text[:MAX_TEXT].strip()), None)
         yield from flush(reader)
         yield from (Note(s) for s in reader.measured.notes)

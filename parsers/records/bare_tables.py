@@ -41,6 +41,19 @@ def counters(columns: Sequence[Sequence[Cell]]) -> int:
     return next((i for i, column in enumerate(columns) if not _counts(column)), len(columns))
 
 
+def is_console(lines: list[str]) -> bool:
+    """Is a text that is called a table what a console printed?"""
+    from parsers.console_format import feed  # the console's reader, which a table goes without
+
+    return feed.is_console(lines)
+
+
+def are_ids(columns: Sequence[Sequence[Cell]]) -> bool:
+    """Rows of whole numbers of which none goes on from row to row: triples of a graph, users and items. What is measured has fractions."""
+    several = [c for c in columns if len(c) >= _LEAST]
+    return len(several) == len(columns) > 1 and not counters(columns) and all(whole(x) is not None for column in columns for x in column)
+
+
 def _counts(column: Sequence[Cell]) -> bool:
     places = [whole(c) for c in column]
     if len(places) < 3 or None in places:

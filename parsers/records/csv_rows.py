@@ -66,9 +66,12 @@ class Writer(TableLog):
         roles = column_roles.assign(names, columns, named)
         tags = delimited.tags(names, self.path, roles.metrics)
         left = [] if named else [i for i in roles.metrics if i >= bare_tables.counters(columns)]
-        for i, tag in zip(left, bare_tables.tags_of(self.path, [columns[i] for i in left], self.told), strict=False):
+        known = bare_tables.tags_of(self.path, [columns[i] for i in left], self.told)
+        for i, tag in zip(left, known, strict=False):
             tags[i] = tag
         self.told = [tags[i] for i in left]
+        if not named and not known and bare_tables.are_ids(columns):
+            roles = replace(roles, refusal="no header, and whole numbers that count nothing: a data set")
         if len(left) > 1 and bare_tables.of_epochs(columns, self.told):
             roles = replace(roles, steps_are="epochs")
         self.monitor = (names.index("l"), names.index("t")) if {"r", "l", "t"} <= set(names) else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from parsers import arrow, frameworks, loss_by_course, names, objectives, sums, value_names
+from parsers import arrow, frameworks, loss_by_course, loss_names, names, objectives, sums, value_names
 from parsers.records.vocabulary import EPISODE_STEPS, EPOCH_STEPS
 from parsers.runs import attempts, bars_beside, duplicates, environments, epoch_files, finer_twins, launches, second_axis, states_beside
 from parsers.tables import SCHEMAS, Gap, Run, Source, empty, run_of
@@ -182,9 +182,9 @@ def _named(
     known: dict[str, Mapping[str, names.Meaning]] = {}
     meanings: dict[tuple[str, str], names.Meaning] = {}
     for path, logged in zip(paths, logged_in, strict=True):
-        folder, _, _ = path.rpartition("/")
-        of, stand = (folder, together) if path in alone else (path, logged.tolist())
+        of, stand = (path.rpartition("/")[0], together) if path in alone else (path, logged.tolist())
         if of not in known:
+            folder = of if path in alone else loss_names.home(path)
             known[of] = names.meanings([tags[i] for i in stand], framework=framework, folder=folder, overrides=overrides)
         meanings |= {(path, tags[i]): known[of][tags[i]] for i in logged.tolist()}
     for path, t in value_names.candidates(meanings):

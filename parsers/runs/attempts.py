@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from parsers import arrow, rank_names
+from parsers.lazy_regex import lazy_re
 from parsers.runs.boundaries import FEW
 from parsers.runs.clock import Evidence
 from parsers.runs.equal_values import same_stretch
@@ -25,6 +26,7 @@ from parsers.runs.spans import SAME_STEPS, Span, at_once, goes_on, joined, share
 from parsers.tables import ZONES_APART
 
 Attempt = list[Segment]
+_DIGITS = lazy_re(r"\d+")
 _PLACEHOLDER = "hp_metric"  # what Lightning writes beside its hyperparameters, at step 0: no step of a training
 RESTORED = "trainer_state"  # the format whose files keep the history that a launch took over from its checkpoint
 
@@ -214,7 +216,14 @@ def _by_steps(found: list[Attempt], s: Segment, formats: dict[str, str]) -> Atte
 
 def _rivals(a: Segment, b: Segment, formats: dict[str, str]) -> bool:
     """Two files of one format with metrics under the same tags, and no ranks of one job, are two attempts. Other tags are those of another
-    writer, as of an environment's monitor beside the table of a trainer."""
+    writer, as of an environment's monitor beside the table of a trainer; so are some of them in a file of another name in the same folder
+    (``episodes.csv`` and ``eval.csv``)."""
     if formats.get(a.source) != formats.get(b.source) or not (a.names & b.names and a.tags & b.tags):
         return False
-    return not rank_names.of_one_job(a.source, b.source)
+    beside = a.source.rpartition("/")[0] == b.source.rpartition("/")[0] and a.tags != b.tags
+    return not (beside and _plain(a.source) != _plain(b.source)) and not rank_names.of_one_job(a.source, b.source)
+
+
+def _plain(source: str) -> str:
+    """A name without its numbers, which tell launches apart."""
+    return _DIGITS.sub("", source)

@@ -24,6 +24,7 @@ FEW = 3  # rows: fewer tell no attempt of their own
 MAX_CUTS = 200  # more step-backs than this in one file are disorder, not restarts
 _LEVEL = 5  # values whose median is a level of the loss
 _CLEAR = 3.0  # usual changes from value to value; a difference of levels beyond that is none of noise
+_LONG = 20  # bound: rows of a lap; episodes of games, whose lengths differ, are logged in fewer
 _OFTEN = 3  # falls, or settings with other values, that nothing else shows
 _SET_BACK = 0.25  # statistical: of the moves of a time since the launch, where by chance half go back
 _PAUSE = 5  # a launch shows in the clock as a pause of this many usual steps
@@ -123,7 +124,15 @@ def _begins_again(file: _File, begun: int, row: int) -> bool:
         return True
     _, now = _beside(file.clock.loss, file, row)
     again = _loss_begins_again(file, file.clock.loss, begun, row) if file.clock.loss is not None and now else None
-    return file.paused(row) if again is None else again
+    return file.paused(row) or (file.usual is None and _laps_differ(file.clock)) if again is None else again
+
+
+def _laps_differ(clock: Clock) -> bool:
+    """A counter that is set back each epoch comes as far each time, but for the last; launches come as far as they come."""
+    falls = np.flatnonzero(np.diff(clock.step) < 0)
+    ends = clock.step[falls]
+    rows = np.diff([0, *(falls + 1), len(clock.step)])
+    return len(ends) >= _OFTEN and bool(np.ptp(ends) > clock.interval) and bool(np.median(rows) >= _LONG)
 
 
 def _grown(x: NDArray[np.float64]) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from parsers import arrow, names
+from parsers import arrow, loss_names, names
 from parsers.records.vocabulary import EPOCH_STEPS
 from parsers.runs.equal_values import ENOUGH, Points, equal_share
 
@@ -44,7 +44,7 @@ def epochs(files: Sequence[Any]) -> Points:
     for f in files:
         table = pa.Table.from_batches(f.batches["metrics"]).unify_dictionaries()
         code, tags = arrow.codes(table["tag"])
-        known = names.meanings(tags, folder=f.source.path.rpartition("/")[0], overrides={})
+        known = names.meanings(tags, folder=loss_names.home(f.source.path), overrides={})
         named = [i for i, tag in enumerate(tags) if known[tag].name == "epoch"]
         there = np.isin(code, named) & arrow.present(table["step"])
         steps.append(arrow.values(table["step"])[there])

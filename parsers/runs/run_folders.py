@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from parsers import arrow, names
+from parsers import arrow, loss_names, names
 from parsers.runs import copy_prefilter, duplicates, epoch_files
 from parsers.runs.assemble import FileRead
 from parsers.runs.equal_values import (
@@ -117,7 +117,7 @@ def _columns(
         batches = f.batches["metrics"]
         table = pa.Table.from_batches(batches).unify_dictionaries() if len(batches) > 1 else batches[0]
         code, tags = arrow.codes(table["tag"])
-        known = names.meanings(tags, folder=f.source.path.rpartition("/")[0], overrides=unit.overrides)
+        known = names.meanings(tags, folder=loss_names.home(f.source.path), overrides=unit.overrides)
         time = arrow.filled(table["time"], np.nan)
         step, value = arrow.values(table["step"]), arrow.values(table["value"])
         there = arrow.valid(table["step"])

@@ -39,11 +39,18 @@ def lost(x: np.ndarray, begin: int, end: int | None, to: float = 10.0) -> np.nda
     ],
 )
 def test_collapses_of_a_reward(reward: np.ndarray, told: list[tuple[int, int | None]]) -> None:
-    found = list(rl_collapse.detect(run_of({"rl.reward": reward})))
+    found = [f for f in rl_collapse.detect(run_of({"rl.reward": reward})) if isinstance(f.facts, rl_collapse.Facts)]
     assert {f.severity for f in found} <= {"info"}
     assert [f.facts.recovered is None for f in found] == [back is None for _, back in told]
     for f, (begin, back) in zip(found, told, strict=True):
         assert f.first_step == pytest.approx(begin, abs=3) and (back is None or f.facts.recovered == pytest.approx(back, abs=3))
+
+
+@pytest.mark.parametrize(("last", "told"), [(-40.0, True), (14.0, False), (60.0, False)])
+def test_a_policy_that_ends_worse_than_an_untrained_one_is_a_warning(last: float, told: bool) -> None:
+    reward = scattered(np.linspace(20.0, last, N), 3.0)
+    found = [f for f in rl_collapse.detect(run_of({"rl.reward": reward})) if isinstance(f.facts, rl_collapse.WorseThanUntrained)]
+    assert [f.severity for f in found] == ["warning"] * told
 
 
 def test_few_rewards_tell_nothing() -> None:

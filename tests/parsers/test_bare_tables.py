@@ -138,3 +138,21 @@ def test_a_bar_of_fewer_columns_is_no_result_of_yolo(tmp_path: Path) -> None:
     text = "".join(f" {i}/99  3.66G  0.04  0.03  0.02\n" for i in ROWS)
     path = tmp_path / "results.txt"
     assert not yolo_results.claims(path, text.encode()) and not console.claims(path, yolo(range(9)).encode())
+
+
+def test_whole_numbers_that_count_nothing_are_a_data_set(tmp_path: Path) -> None:
+    """Triples of a graph beside a log: their rows are no steps."""
+    (tmp_path / "train.tsv").write_text("".join(f"{(7 * i) % 31}\t{(5 * i) % 3}\t{(11 * i) % 29}\n" for i in range(200)))
+    (tmp_path / "log.jsonl").write_text("".join(f'{{"step": {i}, "loss": {3 - i / 50}}}\n' for i in ROWS))
+    run = parsers.read(tmp_path)
+    assert {row["tag"] for row in run.tables["metrics"].to_pylist()} == {"loss"}
+    assert "a data set" in next(s.note for s in run.sources if s.path == "train.tsv")
+
+
+def test_a_console_that_was_sent_to_a_file_called_a_table_is_read_as_one(tmp_path: Path) -> None:
+    found = read(
+        tmp_path, "train_log.csv", "".join(f"Epoch: [{i}/20], training loss: {3 - i / 16}, training accuracy: {i}.0%\n" for i in ROWS)
+    )
+    assert len(found["training loss loss.train"]) == len(ROWS)
+    (tmp_path / "log.csv").write_text('  File "train.py", line 3, in main\n    fit()\nKeyError: "IMAGENET1K_V2"\n')
+    assert "KeyError" in str(parsers.read(tmp_path / "log.csv").tables["events"].to_pylist())

@@ -326,6 +326,8 @@ LINES: list[tuple[str, str, dict[str, int], dict[str, float]]] = [
         {"epoch": 4, "it": 20, "total": 500},
         {"lr": 0.05, "img/s": 800.5, "loss": 3.5, "loss (avg)": 3.75, "acc1": 25, "acc1 (avg)": 24.5, "time": 0.25, "max mem": 6000},
     ),
+    ("thousands of a speed", "upd 12/50 | nll 3.5 | 12.5k tok/s", {"it": 12, "total": 50}, {"nll": 3.5, "tok/s": 12500.0}),
+    ("a sentence of a set", "epoch 3 mean IoU on test 0.25", {"epoch": 3}, {"mean IoU on test": 0.25}),
     ("logging's %(asctime)s:%(levelname)s:", "2026-03-01 10:00:00,982:INFO: step 12 loss: 0.5", {"step": 12}, {"loss": 0.5}),
     ("TensorFlow", "INFO:tensorflow:loss = 2.125, step = 900 (4.2 sec)", {"step": 900}, {"loss": 2.125, "time": 4.2}),
     ("XGBoost", "[12]\ttrain-rmse:0.43750\teval-rmse:0.50000", {"step": 12}, {"train-rmse": 0.4375, "eval-rmse": 0.5}),

@@ -72,6 +72,25 @@ def test_launches_that_left_a_row_or_two_are_runs_where_a_longer_one_begins_anew
     assert [attempts(run) for run in parsers.read_all(folder)] == [[[1, 29]]]
 
 
+@pytest.mark.parametrize(("laps", "runs"), [((30, 41, 35, 60), 4), ((40, 40, 40, 25), 1), ((4, 9, 5, 7), 1)])
+def test_a_counter_that_is_set_back_from_other_ends_each_time_tells_launches(laps: tuple[int, ...], runs: int, tmp_path: Path) -> None:
+    """Epochs come as far each time, and episodes are short; nothing else tells one from the other where only terms of a loss are printed."""
+    text = "".join(f"{i} Image loss: {0.5 + (i * 7 % 5) / 10} Fake loss: {0.7 + (i * 3 % 4) / 10}\n" for lap in laps for i in range(lap))
+    assert len(parsers.read_all(write(tmp_path, train_dot_log=text))) == runs
+
+
+def test_tables_of_another_name_and_fewer_columns_beside_each_other_are_of_one_attempt(tmp_path: Path) -> None:
+    """Episodes and evaluations of one training, without a clock; a file that is called after what is held out names its losses, too."""
+    episodes = "step,return,length\n" + "".join(f"{20 * i},{i},{i}\n" for i in range(1, 50))
+    evaluations = "step,return\n" + "".join(f"{200 * i},{10 * i}\n" for i in range(1, 5))
+    [run] = parsers.read_all(write(tmp_path / "a", episodes_dot_csv=episodes, eval_dot_csv=evaluations))
+    assert len(run.attempts) == 1
+    losses = "step,loss\n" + "".join(f"{i},{3 / (i + 1)}\n" for i in range(50))
+    held_out = "step,loss\n" + "".join(f"{i},{4 / (i + 1)}\n" for i in range(0, 50, 10))
+    [run] = parsers.read_all(write(tmp_path / "b", train_dot_csv=losses, val_dot_csv=held_out))
+    assert {(r["source"], r["name"]) for r in run.tables["metrics"].to_pylist()} == {("train.csv", "loss.train"), ("val.csv", "loss.eval")}
+
+
 def test_a_path_to_a_launch_that_is_not_there_says_so(tmp_path: Path) -> None:
     write(tmp_path, train_dot_log=printed(range(60)))
     with pytest.raises(FileNotFoundError, match="no run launch-7"):

@@ -17,6 +17,9 @@ import forensics
         ("train/eta", [1e-4, 3e-4, 2e-4, 1e-4], "lr"),
         ("eta", [310.5, 205.2, 100.9, 0.4], "axis/eta"),  # seconds that are left
         ("eta", [1, 1, 0, 0], "axis/eta"),
+        ("rate", [2e-5, 2e-4, 3e-3, 2e-3, 1e-3, 0.0], "lr"),
+        ("rate", [0.02, 0.05, 0.03, 0.06, 0.02, 0.07], "other/rate"),  # of successes
+        ("rate", [0.9, 0.7, 0.5, 0.4, 0.3, 0.2], "other/rate"),
         ("scale", [65536.0, 32768.0, 32768.0, 65536.0], "loss_scale"),
         ("scale", [0.9, 1.1, 1.2, 1.3], "other/scale"),  # a parameter of the model
         ("scale", [2.0, 4.0, 8.0, 8.0], "other/scale"),  # too small for a scaler's

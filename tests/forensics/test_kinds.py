@@ -1,0 +1,22 @@
+"""Findings go by the ids that other programs look for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runs import case, every, write
+
+from forensics.case_parts.finding_kinds import OF_DETECTOR
+from forensics.rules import detectors, id_of
+from forensics.signs.sign import effects, looks
+
+
+def test_every_sign_goes_by_a_detector_that_there_is() -> None:
+    assert set(OF_DETECTOR.values()) <= {id_of(d) for d in detectors()}
+    assert OF_DETECTOR.keys() <= looks().keys()
+    assert len(OF_DETECTOR.keys() & effects().keys()) > 20
+
+
+def test_a_sign_alone_is_found_under_the_id_of_its_detector(tmp_path: Path) -> None:
+    found = case(write(tmp_path / "r", 400, val_f1=every(50, lambda i: 0.0)))["findings"]
+    assert ("plateau", "eval_at_chance_throughout") in {(f["kind"], f["id"].rpartition("-")[0]) for f in found}
