@@ -40,10 +40,11 @@ def folder_split(folder: str) -> str:
 
 
 def home(path: str) -> str:
-    """What names the split of a file's metrics: its folder, or the file itself where it is called after what is held out (``eval.csv``, ``val_log.jsonl``)."""
+    """What names the split of a file's metrics: its folder, or the file itself where it is called after what is held out (``eval.csv``, ``val_log.jsonl``);
+    ``dev.log`` alone may be that of developers."""
     folder, _, base = path.rpartition("/")
     stem = base.partition(".")[0].lower()
-    return f"{folder}/{stem}" if _EVAL_FOLDER.match(stem) else folder
+    return f"{folder}/{stem}" if stem != "dev" and _EVAL_FOLDER.match(stem) else folder
 
 
 def with_folder_key(tag: str, folder: str) -> str:

@@ -22,7 +22,8 @@ How it decides
 
 Cannot tell
     With fewer than eight values, fewer than twenty of the first quarter of the plan, or where so few scatter so widely that a fall may hide in them.
-    A run that goes on from a trained model has little left to learn: the step where its log begins tells, or a first loss below that of guessing.
+    A run that goes on from a trained model has little left to learn: the step where its log begins tells, a first loss below that of guessing, or a
+    setting that names the file of its weights.
     Whether a reward, or a score logged in place of a loss, that hardly rises had anything left to gain.
 
 Folklore
@@ -60,7 +61,7 @@ from forensics.run.still_evaluations import (
     stands_at_guessing_in_batch,
     still_score,
 )
-from forensics.run.trained_before import is_trained
+from forensics.run.trained_before import begins_from_weights, is_trained
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
@@ -211,7 +212,7 @@ def _never_learned(run: Run) -> Iterator[Finding]:
     begin, end = int(s.step[rows[0]]), int(s.step[rows[-1]])
     shown = evidence.window(s, begin, end, title=s.tag, where=s.place(run, rows[0]), margin=0)
     trained = (begin > 0.1 * end and begin > int(s.step[rows[1]]) - begin) or is_trained(run, s, first, chance)
-    trained |= learnt_beside_loss(run) or still_warming(run)
+    trained |= learnt_beside_loss(run) or still_warming(run) or begins_from_weights(run)
     if len(np.unique(x)) == 1 and x[0] != round(x[0], DIGITS):
         title, trained = f"Loss is {x[0]:.8g} at each of {len(x)} values: nothing that is learnt reaches it", False
     yield evidence.on_rows(s, (rows[0], rows[-1]), facts, title, "info" if trained else "warning", shown)

@@ -11,7 +11,8 @@ How it decides
     steps or of the time; less, as a stop between two saves costs, a stop by hand, for which somebody chose the moment, and a clean
     continuation are only told; so is a new beginning, within a logging interval of the first step of all, where no line says what ended the attempt before or that it was
     resumed: another launch, seed, fold or phase; and so are trainings in the same file that begin anew, steps that the loop says it undoes itself, and
-    launches that died before their first step: of an exception that nothing caught, or by a signal below the log's first lines, come again.
+    launches that died before their first step: of an exception that nothing caught, or by a signal below the log's first lines, come again; and three and
+    more that nothing but the log's first line tells of, come again before anything was measured.
 
 Cannot tell
     A restart that continues at the very next step, in the same file, without a word and without a clock, leaves no trace. Where several

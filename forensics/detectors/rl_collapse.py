@@ -7,8 +7,7 @@ How it decides
     Takes medians of five logged rewards. A collapse begins where they fall short of the best so far by half of its gain over
     the first level, and ends where half of that loss is made up. Gain and loss must both be eight times the noise of such a median. The three
     deepest are told, for information: policies collapse and recover in runs that end well. That a run ends without its
-    reward is judged elsewhere; but a reward that ends eight times that noise, and half of itself, below its first level is a warning: an untrained
-    policy did better.
+    reward is judged elsewhere; but a reward that ends eight times that noise, and half of itself, below its first level is a warning.
 
 Cannot tell
     With fewer than 20 rewards. A reward that never rose has nothing to lose; that is for the plateau detector to say.
@@ -51,7 +50,7 @@ class Facts(BaseFacts):
 
 
 @dataclass(frozen=True)
-class WorseThanUntrained(BaseFacts):
+class BelowFirst(BaseFacts):
     """A reward that ends below its first level, in its units."""
 
     first: float
@@ -75,9 +74,9 @@ def detect(run: Run) -> Iterator[Finding]:
     error = error_of_median(noise_by_steps(s.value[rows]), WIDTH)
     first, last = float(y[:WIDTH].max()), float(np.median(y[-max(len(y) // 10, WIDTH) :]))
     if is_policy(run) and first - last >= max(NOISES * error, LOST * abs(first)) and last < float(y[0]):
-        title = f"{s.tag} ends at {last:.4g}, below its first level of {first:.4g}: an untrained policy did better"
+        title = f"{s.tag} ends at {last:.4g}, below its first level of {first:.4g}"
         shown = evidence.window(s, int(s.step[rows[0]]), int(s.step[rows[-1]]), title=s.tag, margin=0, where=s.place(run, rows[-1]))
-        yield evidence.on_rows(s, (rows[0], rows[-1]), WorseThanUntrained(first, last), title, "warning", shown, key="untrained")
+        yield evidence.on_rows(s, (rows[0], rows[-1]), BelowFirst(first, last), title, "warning", shown, key="below-first")
     for c in sorted(_collapses(y, error), key=lambda c: float(y[c.lowest] - y[c.begin]))[:SHOWN]:
         begin, back = int(s.step[rows[c.begin]]), int(s.step[rows[c.end]]) if c.end < len(rows) else None
         best, lowest, last = float(y[: c.begin + 1].max()), float(y[c.lowest]), int(s.step[rows[min(c.end, len(rows) - 1)]])

@@ -9,7 +9,7 @@ import numpy as np
 
 from forensics.run import endings, fatal_lines
 from forensics.run.endings import Event
-from parsers.console_format.openings import SAYS
+from parsers.console_format.openings import SAYS, UNSTARTED
 from parsers.tables import Run
 
 _DEATHS = {"signal", "traceback", "oom"}
@@ -24,8 +24,8 @@ class Failed(NamedTuple):
 
 def failed(run: Run) -> list[Failed]:
     """In the order of the files: those that died of an exception that nothing caught before steps follow, and those that began a log anew and died
-    without a step."""
-    found = []
+    without a step; before them those of which only the first line of the log, come again and again, tells."""
+    found = [Failed(f"the log begins again: {e['text']}", run.where(e["source"], e["at"])) for e in endings.events(run, UNSTARTED)]
     for source, (at, _) in endings.progress(run).items():
         mine = [e for e in endings.events(run, "not_begun", "start", *_DEATHS) if e["source"] == source]
         told = [e for e in mine if e["kind"] == "not_begun" and (at > _place(e)).any()]

@@ -7,7 +7,6 @@ what it was told to do in steps, then epochs times the steps of an epoch. A numb
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,9 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from forensics.run import endings, reach, settings
+from forensics.run.epoch_rate import EXACT, steps_per_epoch
 from forensics.run.metric_columns import arrays
 from forensics.run.once import once
-from forensics.run.series import Series, names, series
+from forensics.run.series import names, series
 from forensics.run.settings import Setting
 from parsers import arrow
 from parsers.records.vocabulary import BAR_AT, BAR_HERE, BAR_OF, BESIDE
@@ -27,7 +27,6 @@ _LOOP_TAGS = ("max_steps", "total_steps", "max_train_steps")  # totals that a lo
 _DECAY = (("niter", "niter_decay"), ("n_epochs", "n_epochs_decay"))  # CycleGAN and its heirs train both, in epochs
 _PAST = 1.02  # times the plan: rollouts and last batches overshoot, another axis is off by more
 _PAST_ROUNDS = 1.5  # environment steps come in rounds, each rounded up (brax ppo/train.py); another count of them is off by a whole factor
-_EXACT = 0.5  # steps by which an estimate may be wrong and still name one whole number
 
 
 @dataclass(frozen=True)
@@ -225,20 +224,8 @@ def _whole_epochs(run: Run, epochs: Plan) -> Iterator[Plan]:
     closed = any(t.endswith("train_runtime") for t in arrow.distinct(run.tables["metrics"]["tag"]))
     if closed and reached > 0 and round(reached) == epochs.value and at == last:  # the Trainer's closing summary stands at its last step
         yield Plan(last, "step", f"{epochs.says}, done at the closing summary", epoch.place(run, -1))
-    elif (rate := _rate(epoch)) is not None and abs(round(rate * epochs.value) - rate * epochs.value) <= _EXACT:
+    elif (rate := steps_per_epoch(epoch, epochs.value)) is not None and abs(round(rate * epochs.value) - rate * epochs.value) <= EXACT:
         yield Plan(round(rate * epochs.value), "step", f"{epochs.says}, times {rate:,.6g} steps an epoch as measured", epoch.place(run, -1))
-
-
-def _rate(epoch: Series) -> float | None:
-    """Steps an epoch, where the log counts epochs in fractions fine enough to tell them."""
-    rows = np.flatnonzero(np.isfinite(epoch.value) & (epoch.value > 0))
-    if not len(rows) or epoch.value[rows[-1]] == int(epoch.value[rows[-1]]):
-        return None
-    last, digits = float(epoch.value[rows[-1]]), 0
-    while digits < 6 and not all(math.isclose(v, round(v, digits), abs_tol=1e-9) for v in epoch.value[rows[-20:]].tolist()):
-        digits += 1
-    rate = float(epoch.step[rows[-1]]) / last
-    return float(round(rate)) if digits and rate * (0.5 * 10**-digits) / last < _EXACT else None
 
 
 # -- the axis -----------------------------------------------------------------------------------------------------------

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+from forensics.run import settings
 from forensics.run.evaluations import guessing, shares
 from forensics.run.series import Series, series
+from parsers.lazy_regex import lazy_re
 from parsers.loss_names import is_likelihood
 from parsers.tables import Run
 
@@ -16,6 +18,13 @@ HALF, NEARLY = 0.5, 0.9  # unit: right more often than not; bound: nine of ten h
 GUESSES = 0.52  # statistical: right in one half, and two standard errors of 600 samples' accuracy
 
 
+_BEGINS = (
+    "init_checkpoint init_ckpt init_from init_model load_from load_checkpoint load_ckpt load_model finetune_from fine_tune_from start_from"
+    " resume resume_from resume_path resume_ckpt resume_checkpoint resume_from_checkpoint restore restore_from"
+)
+_WEIGHTS = lazy_re(r"(?i)[\w)]\.(?:pth?|ckpt|bin|safetensors|h5|hdf5|keras|npz|pkl|msgpack|tar|zip)[\"']?$")
+
+
 def is_trained(run: Run, s: Series, first: float, chance: float | None) -> bool:
     """Whether the first loss is far below what guessing costs: a run that goes on from a trained model. A classifier's config may name
     the vocabulary of its text, so that there accuracy decides."""
@@ -24,6 +33,11 @@ def is_trained(run: Run, s: Series, first: float, chance: float | None) -> bool:
     a = series(run, "acc.eval") or series(run, "acc.train")
     guesses = a is not None and float(shares(a.value)[0]) <= GUESSES
     return first < FAR_BELOW * (TWO if guesses or not chance else chance)
+
+
+def begins_from_weights(run: Run) -> bool:
+    """Whether a setting names the file of the whole model that training goes on from; a backbone's weights are a part of one."""
+    return any(isinstance(s.value, str) and _WEIGHTS.search(s.value) for s in settings.named(run, _BEGINS))
 
 
 def begins_trained(run: Run) -> bool:

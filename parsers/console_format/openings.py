@@ -18,6 +18,8 @@ LEAST = 3  # bound: of them that come again; one line, or two, are of anything t
 REACH = 10  # lines within which it comes again: what measures may stand between lines that only look alike
 SOON = 2  # times its length, within which an opening that comes again is what a loader says of each file
 _LONGEST = 1000  # characters
+APART = 10.0  # seconds; bound: ranks of one job say a line within them, and a launch takes longer to import its libraries
+UNSTARTED, _MOST_LAUNCHES = "unstarted", 200
 SAYS = "the log begins again as at its top"
 _OF_LAUNCH = lazy_re(
     r"(?i)(?:world_?size|n(?:um)?_?(?:gpus?|procs?|processes|ranks|nodes|devices)|nproc(?:_per_node)?|(?:start|resume|initial)_?(?:step|iter|iteration|epoch))"
@@ -37,6 +39,9 @@ class Opening:
         self._ends = 0  # line at which the opening ends
         self._found: list[str] = []  # lines of the opening that came again
         self._first: tuple[Where, str, int | None] = (Where(0), "", None)
+        self._line, self._says, self._others = "", "", 0  # the first line of the log, as it is, and the lines since it came last
+        self._opened = (Where(0), 0)  # where that was, and how many rows had been measured
+        self._unstarted: list[Where] = []
         self._headers: set[tuple[str, ...]] = set()  # keys of the lines of settings that say how a launch begins
 
     def header_again(self, where: Where, body: str, started: bool) -> list[tuple[str, object]]:
@@ -53,8 +58,32 @@ class Opening:
         self._first = where, body, next((v for k, v in pairs if _START.fullmatch(k) and isinstance(v, int) and v > 0), None)
         return pairs if keys in self._headers else []
 
-    def again(self, where: Where, body: str, counts: bool, started: bool) -> bool:
-        """``counts``: the line names a step or measures something, and so is no opening; ``started``: something was measured before."""
+    def _launches(self, where: Where, body: str, rows: int) -> None:
+        """Counts the launches that measured nothing: between the first line of the log and that line once more no row came. ``rows``: measured and not
+        written yet. Ranks say a line one behind the other, at one time."""
+        text = _like(body)
+        if not self._line and _WORDS.search(body) is not None:
+            self._line, self._says, self._opened, self._others = text, body.strip()[:200], (where, rows), 0
+        elif text != self._line:
+            self._others += 1
+        else:
+            at, before = self._opened
+            apart = where.time - at.time if where.time is not None and at.time is not None else APART * (self._others > 0)
+            if apart >= APART:
+                self._unstarted += [at] if rows == before else []
+                self._opened, self._others = (where, rows), 0
+
+    def unstarted(self, rows: int) -> list[tuple[Where, Event]]:
+        """An event for each launch that measured nothing, where they are several: a line may come twice in one launch."""
+        at, before = self._opened
+        found = self._unstarted + ([at] if self._unstarted and rows == before else [])
+        return [(w, Event(UNSTARTED, "info", self._says)) for w in found[:_MOST_LAUNCHES]] if len(found) >= LEAST else []
+
+    def again(self, where: Where, body: str, measured: Measured, before: int) -> bool:
+        """``before``: rows that were measured before this line; one that names a step or measures something is no opening."""
+        counts, started = measured.size() > before or measured.now.line == where.line, measured.started
+        if len(body) <= _LONGEST:
+            self._launches(where, body, measured.size())
         if counts:
             self._open, self._found = False, []
             return False

@@ -78,7 +78,7 @@ PLACES = frozenset({*vocabulary.SURE_STEP, "epoch", "batch"}) - {"steps", "itera
 _IN_PLACE = lazy_re(
     r"(?i)^\s*\[\d{1,12}\]\s{1,4}[\w/]{1,40}=|(?<!\S)(?:iter|iteration|step|it|update|upd|epoch|ep|batch)\b[ :#=]{0,2}\d{1,12}/\d|(?<!\S)(?:iter|iteration|step|it|upd) \d{1,12}\b"
 )
-_PLAIN = lazy_re(r"(?i)[-+]?(?:\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+)|true|false|none|null|nan|inf")
+_PLAIN = lazy_re(r"(?i)[-+]?(?:\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+)|true|false|none|null|nan|inf|[\w./-]{1,99}\.(?:pth?|ckpt|h5)")
 
 
 def value_of(text: str) -> object:

@@ -76,8 +76,7 @@ class Reader:
             return
         before = self.measured.size()
         self._take(where, front, body, torn)
-        counts = self.measured.size() > before or self.measured.now.line == where.line
-        if self.opening.again(where, body, counts, self.measured.started):
+        if self.opening.again(where, body, self.measured, before):
             self._begin_again()
 
     def _begin_again(self) -> None:

@@ -181,6 +181,8 @@ def _parsed(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
         if reader.rows.full() or reader.measured.size() > FLUSH_ROWS:
             yield from flush(reader)
     if reader is not None:
+        for at, event in reader.opening.unstarted(reader.measured.size()):
+            reader.words.event(at, event, None)
         reader.finish()
         n, text = reader.latest
         if text.strip() and not (reader.measured.before or reader.measured.started or reader.words.alike or WAITS.search(text)):

@@ -48,3 +48,14 @@ def test_a_total_beside_steps_is_a_plan_whatever_stands_in_the_row(tmp_path: Pat
     case = forensics.analyze(str(run)).to_json()
     assert case["run"]["planned_steps"] == 25
     assert "just stops after step 7 of 25 planned" in case["answer"]
+
+
+def test_whole_epochs_beside_finer_steps_tell_how_long_the_plan_is(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "config.yaml").write_text("max_epochs: 12\nlr: 0.004\n")
+    rows = [f'{{"step": {i}, "loss": {3 - i / 200}, "epoch": {i // 40}}}\n' for i in range(4, 334, 5)]
+    (run / "metrics.jsonl").write_text("".join(rows))
+    case = forensics.analyze(str(run)).to_json()
+    assert case["run"]["planned_steps"] == 480
+    assert case["verdict"] == "inconclusive"

@@ -47,9 +47,9 @@ def test_collapses_of_a_reward(reward: np.ndarray, told: list[tuple[int, int | N
 
 
 @pytest.mark.parametrize(("last", "told"), [(-40.0, True), (14.0, False), (60.0, False)])
-def test_a_policy_that_ends_worse_than_an_untrained_one_is_a_warning(last: float, told: bool) -> None:
+def test_a_reward_that_ends_below_its_first_level_is_a_warning(last: float, told: bool) -> None:
     reward = scattered(np.linspace(20.0, last, N), 3.0)
-    found = [f for f in rl_collapse.detect(run_of({"rl.reward": reward})) if isinstance(f.facts, rl_collapse.WorseThanUntrained)]
+    found = [f for f in rl_collapse.detect(run_of({"rl.reward": reward})) if isinstance(f.facts, rl_collapse.BelowFirst)]
     assert [f.severity for f in found] == ["warning"] * told
 
 

@@ -13,7 +13,7 @@ from tests.forensics.curves_in_logs import N, learns, noise, run
 
 
 def told(folder: Path, kind: str = "plateau") -> list[tuple[str, str]]:
-    return [(f["severity"], f["title"]) for f in case(folder)["findings"] if f["kind"] == kind]
+    return [(f["severity"], f["title"]) for f in case(folder)["findings"] if f["id"].startswith(kind)]
 
 
 def test_a_reward_that_stays_is_told_though_nobody_knows_what_there_was_to_reach(tmp_path: Path) -> None:
@@ -83,3 +83,14 @@ def test_a_score_of_unnamed_data_that_sinks_tells_the_best_checkpoint(tmp_path: 
     assert [s for s, _ in told(tmp_path / "a", "train_eval_gap")] == ["info"]
     write(tmp_path / "b", N, acc=lambda i: 0.92 - i / 4000)  # of the batches
     assert told(tmp_path / "b", "train_eval_gap") == []
+
+
+@pytest.mark.parametrize(
+    ("config", "severity"),
+    [({}, "warning"), ({"init_checkpoint": "checkpoints/best.pt"}, "info"), ({"init_checkpoint": "none"}, "warning")],
+)
+def test_a_run_that_begins_from_the_weights_of_a_model_has_little_left_to_learn(
+    config: dict[str, str], severity: str, tmp_path: Path
+) -> None:
+    write(tmp_path, N, config=config, loss=lambda i: 0.9 + noise(4, 0.005)(i))
+    assert [s for s, title in told(tmp_path) if title.startswith("Loss does not fall")] == [severity]

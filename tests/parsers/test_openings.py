@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -312,3 +313,21 @@ def test_what_a_loop_prints_again_begins_no_launch() -> None:
     """Nothing in the line is of a launch."""
     run = read_once(launched(4, 0, key="clip").replace("start_step", "seq") + launched(2, 60, key="clip").replace("start_step", "seq"))
     assert spans([run]) == [[[5, 120]]]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "between", "told"), [(60, "Building the model", 4), (60, "", 4), (0, "", 0), (60, "step 3 loss 2.5", 0)]
+)
+def test_launches_that_measured_nothing_are_told_by_the_first_line_of_the_log(
+    seconds: int, between: str, told: int, tmp_path: Path
+) -> None:
+    """Not ranks that say it at one time, nor launches between whose first lines something was measured."""
+    clock = datetime(2026, 3, 1, 10, tzinfo=UTC)
+    text = "".join(
+        f"{clock + timedelta(seconds=seconds * i):%Y-%m-%d %H:%M:%S} Logger initialised {i}\n" + (between and between + "\n")
+        for i in range(5)
+    )
+    (tmp_path / "train.log").write_text(text + "".join(f"step {i} loss {3 - i / 10}\n" for i in range(1, 20)))
+    found = [e for e in parsers.read(tmp_path).tables["events"].to_pylist() if e["kind"] == "unstarted"]
+    assert len(found) == told
+    assert all(e["text"] == "Logger initialised 0" for e in found)
