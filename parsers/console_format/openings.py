@@ -42,6 +42,7 @@ class Opening:
         self._line, self._says, self._others = "", "", 0  # the first line of the log, as it is, and the lines since it came last
         self._opened = (Where(0), 0)  # where that was, and how many rows had been measured
         self._unstarted: list[Where] = []
+        self._alone = True  # every line of the log is like the first one
         self._headers: set[tuple[str, ...]] = set()  # keys of the lines of settings that say how a launch begins
 
     def header_again(self, where: Where, body: str, started: bool) -> list[tuple[str, object]]:
@@ -65,7 +66,7 @@ class Opening:
         if not self._line and _WORDS.search(body) is not None:
             self._line, self._says, self._opened, self._others = text, body.strip()[:200], (where, rows), 0
         elif text != self._line:
-            self._others += 1
+            self._others, self._alone = self._others + 1, False
         else:
             at, before = self._opened
             apart = where.time - at.time if where.time is not None and at.time is not None else APART * (self._others > 0)
@@ -74,7 +75,10 @@ class Opening:
                 self._opened, self._others = (where, rows), 0
 
     def unstarted(self, rows: int) -> list[tuple[Where, Event]]:
-        """An event for each launch that measured nothing, where they are several: a line may come twice in one launch."""
+        """An event for each launch that measured nothing, where they are several: a line may come twice in one launch. One line alone, again and again,
+        is a monitor's."""
+        if self._alone:
+            return []
         at, before = self._opened
         found = self._unstarted + ([at] if self._unstarted and rows == before else [])
         return [(w, Event(UNSTARTED, "info", self._says)) for w in found[:_MOST_LAUNCHES]] if len(found) >= LEAST else []
