@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from forensics.run import plan, reach
+from forensics.run import endings, plan, reach
 from forensics.run.plan import planned_steps, unit
 from forensics.run.series import Floats, Ints, series
 from parsers import arrow
 from parsers.loss_names import EVAL
 from parsers.name_rules import words
+from parsers.records.vocabulary import WHOLE_HISTORY
 from parsers.tables import Run
 
 WHOLE = 2  # bound: epochs between the first and the last, by which the last is measured
@@ -61,6 +62,15 @@ def round_epochs(run: Run) -> Finish | None:
     if count < MANY or count % ROUND:
         return None
     return Finish(f"its {count} epochs are a round number, and the last one is as long as those before it", how="guess")
+
+
+def whole_history(run: Run) -> Finish | None:
+    """Nothing but documents of whole curves: programs write them behind their loop."""
+    stepped = endings.progress(run)
+    written = [s for s in run.sources if s.path in stepped]
+    if not written or any(WHOLE_HISTORY not in s.note for s in written):
+        return None
+    return Finish(f"{written[0].path} is a history that was written as a whole, as programs do behind their loop", how="guess")
 
 
 def _each_nth(run: Run) -> Finish | None:

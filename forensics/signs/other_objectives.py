@@ -14,6 +14,7 @@ from forensics.run.series import Series, parts, series
 from forensics.run.usable_values import nan_from
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 from parsers.lazy_regex import lazy_re
+from parsers.tables import Run
 
 SURE = 0.99  # a discriminator that is right with this probability has a loss below -2 ln(0.99) = 0.02
 SMOOTHED, NEARLY_ALL = (
@@ -39,6 +40,7 @@ DISCRIMINATOR = (
     r"^(?=.*\b(d|disc|dis|discriminator|critic)\b)(?=.*\b(loss|losses|err|l)\b)(?!.*\b(g|gen|generator|real|fake|gp|penalty|reg)\b)"
     r"|^d [ab]$"  # CycleGAN's
 )
+GENERATOR = r"^(?=.*\b(g|gen|generator)\b)(?=.*\b(loss|losses|err|l)\b)(?!.*\b(d|disc|dis|discriminator|l ?1|l ?2|cycle|identity|idt|rec|recon|perceptual|vgg|feat\w*|gp|penalty)\b)"
 ON_REAL, ON_FAKE = (
     r"^d x$|^d[ /]real$|^p real$|\b(out d real|d real (prob|mean|score))$|^real (prob|score)$",
     r"^d g ?z( ?1)?$|^d[ /]fake$|^p fake$|\b(out d fake|d fake (prob|mean|score))$|^fake (prob|score)$",
@@ -66,7 +68,8 @@ LOAD = r"\b(expert|experts|e)[ /]?\d+\b.*\b(load|frac|fraction|share|tokens|usag
 
 
 def gan_trouble(s: Symptoms) -> Sign:
-    """The discriminator tells real from generated samples with 99 % certainty, at the end or for a quarter of the run, or its loss is what that gives (below 0.02)."""
+    """The discriminator tells real from generated samples with 99 % certainty, at the end or for a quarter of the run, or its loss is what that gives (below 0.02);
+    or it costs more than guessing does while the generator's loss is what a discriminator gives that is fooled with as much certainty."""
     real, fake = probability(worded(s.run, ON_REAL)), probability(worded(s.run, ON_FAKE))
     if real is not None and fake is not None:
         (_, on_real), (_, on_fake) = both_levels(real), both_levels(fake)
@@ -87,7 +90,16 @@ def gan_trouble(s: Symptoms) -> Sign:
     if losses[0].value[losses[0].usable].min() < 0:
         return cannot_tell("the discriminator's loss is no likelihood: it goes below zero.")
     text, limit = f"The discriminator's loss ({losses[0].tag}) goes from {first:.3g} to {last:.3g}.", -2 * math.log(SURE)
+    if last >= limit and last > 2 * LN2 and (fooled := _fooled(s.run)) is not None:
+        return seen(f"{text[:-1]}, above 2 ln 2, what guessing costs; that of the generator ({fooled.tag}) ends at {moved_from(fooled)[1]:.3g}.",
+                    first=stays_from(fooled, limit))  # fmt: skip
     return seen(text, first=stays_from(losses[0], limit)) if last < limit else absent(text)
+
+
+def _fooled(run: Run) -> Series | None:
+    """The generator's loss, where it was never below zero and ends below what a discriminator gives that is wrong with certainty."""
+    g = next(iter(worded(run, GENERATOR)), None)
+    return g if g is not None and g.value[g.usable].min() >= 0 and moved_from(g)[1] < -math.log(SURE) < moved_from(g)[0] else None
 
 
 def _won_on_both(real: Series, fake: Series) -> Sign:

@@ -25,7 +25,7 @@ from parsers.records.cells import as_number, seconds
 from parsers.records.json_rows import Log
 from parsers.records.json_tables import RESULT, RESULT_FILE, SETTING, WRAPPERS, Leaf, tables
 from parsers.records.json_values import IDENTIFIER, holds_ids, whole_column
-from parsers.records.vocabulary import AXES, last, plain
+from parsers.records.vocabulary import AXES, WHOLE_HISTORY, last, plain
 from parsers.tables import Gap, Note
 
 AT = "entry"
@@ -77,6 +77,8 @@ def document_rows(document: Any, stem: str) -> Iterator[pa.RecordBatch | Gap | N
         yield from log.add([{stem: value} for value in document], range(1, len(document) + 1))
         yield from log.finish()
         return
+    if _is_history(document):
+        yield Note(WHOLE_HISTORY)
     rest: list[Leaf] = []
     rows_found = False
     for name, rows in tables(document, "", rest, stem):
@@ -101,6 +103,13 @@ def _is_column(document: Any) -> bool:
     return (
         isinstance(document, list) and len(document) >= _CURVE and set(map(type, document)) <= {int, float} and float in map(type, document)
     )
+
+
+def _is_history(document: Any) -> bool:
+    """Is a document curves of one length, as ``json.dump(history.history)`` behind Keras's ``fit`` writes them?"""
+    curves = [v for v in document.values() if isinstance(v, list)] if isinstance(document, dict) else []
+    long = len(curves) > 1 and len({*map(len, curves)}) == 1 and len(curves[0]) >= _CURVE - 1
+    return long and all(as_number(x) is not None for curve in curves for x in curve)
 
 
 def _is_flat(value: Any) -> bool:

@@ -63,6 +63,7 @@ BAR_AT, BAR_HERE, BAR_OF = "bar_at", "bar_here", "bar_of"
 BESIDE = "beside_steps"  # a total without a word: of the run, where no epoch is named and the steps never fall back
 # What a source's note says of its steps where they are no steps of the optimizer that it names.
 EPOCH_STEPS = "steps are epochs"
+WHOLE_HISTORY = "a history that was written as a whole"
 EPISODE_STEPS = "steps are those of 'episode'"
 MONITOR_STEPS = "rows are episodes, steps the timesteps up to their end"
 COMPOSED_STEPS = "steps are made of epoch and iteration, for no line names one through the run"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import forensics
@@ -59,3 +60,13 @@ def test_whole_epochs_beside_finer_steps_tell_how_long_the_plan_is(tmp_path: Pat
     case = forensics.analyze(str(run)).to_json()
     assert case["run"]["planned_steps"] == 480
     assert case["verdict"] == "inconclusive"
+
+
+def test_a_history_that_was_written_as_a_whole_stands_behind_the_loop(tmp_path: Path) -> None:
+    curves = {"loss": [2.5, 1.75, 1.5, 1.25, 1.125, 1.0, 0.9375], "val_loss": [2.75, 2.25, 1.875, 1.75, 1.625, 1.5, 1.4375]}
+    for name, document in {"a": curves, "b": [{"epoch": i, "loss": x} for i, x in enumerate(curves["loss"])]}.items():
+        run = tmp_path / name
+        run.mkdir()
+        (run / "history.json").write_text(json.dumps(document))
+    assert "a history that was written as a whole" in forensics.analyze(str(tmp_path / "a")).to_json()["answer"]
+    assert forensics.analyze(str(tmp_path / "b")).to_json()["run"]["status"] == "unknown"

@@ -31,6 +31,8 @@ def halves(real: Any, fake: Any) -> dict[str, Any]:
 
 CASES: list[tuple[Callable[[Symptoms], Sign], str, dict[str, Any]]] = [
     (gan_trouble, "seen", scores(np.where(AT < 20, 0.999, 0.9), np.where(AT < 20, 0.001, 0.1))),  # for a third of the run
+    (gan_trouble, "seen", {"other/d_loss": np.where(AT < 40, 0.7 + A, 50.0), "other/g_loss": np.where(AT < 40, 1.5 + B, 0.0)}),  # is fooled
+    (gan_trouble, "absent", {"other/d_loss": np.where(AT < 40, 0.7 + A, 50.0), "other/g_loss": 1.5 + B}),
     (gan_trouble, "absent", scores(np.where(AT < 6, 0.999, 0.6), np.where(AT < 6, 0.001, 0.4))),  # ahead at first
 ]
 
