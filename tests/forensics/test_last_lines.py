@@ -70,3 +70,12 @@ def test_a_history_that_was_written_as_a_whole_stands_behind_the_loop(tmp_path: 
         (run / "history.json").write_text(json.dumps(document))
     assert "a history that was written as a whole" in forensics.analyze(str(tmp_path / "a")).to_json()["answer"]
     assert forensics.analyze(str(tmp_path / "b")).to_json()["run"]["status"] == "unknown"
+
+
+def test_a_test_that_comes_once_behind_several_epochs_closes_them(tmp_path: Path) -> None:
+    rows = [f"{i},{i // 50},{3 - i / 200:.3f},\n" for i in range(9, 250, 10)]
+    for name, more in {"a": "250,5,,0.4\n", "b": ""}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "metrics.csv").write_text("step,epoch,train_loss,test_loss\n" + "".join(rows) + more)
+    assert forensics.analyze(str(tmp_path / "a")).to_json()["run"]["status"] == "finished"
+    assert forensics.analyze(str(tmp_path / "b")).to_json()["run"]["status"] == "unknown"
