@@ -26,7 +26,7 @@ _EMPTY = (
     "System.Management.Automation.RemoteException"  # PowerShell makes an error of each line of stderr; one without words shows its type
 )
 _TUPLES = ("('", '("')
-_FRONTS = frozenset("@#eEsSiI")
+_FRONTS = frozenset("@#*>+eEsSiI")
 # what parts the cells of a line: "ep 3 · loss 0.5 · acc 0.8"; a box has its own at its ends
 _MARK, _BOXED = lazy_re(r"(?<=\s)[·—–▸►▶»•⋅∙◦♪≫│┃](?=\s)"), lazy_re(r"\s*[│┃┌└├╭╰|]")
 # "@000250  nce 3.91", "#1000" alone: the number of a step

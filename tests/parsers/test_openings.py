@@ -331,3 +331,8 @@ def test_launches_that_measured_nothing_are_told_by_the_first_line_of_the_log(
     found = [e for e in parsers.read(tmp_path).tables["events"].to_pylist() if e["kind"] == "unstarted"]
     assert len(found) == told
     assert all(e["text"] == "Logger initialised 0" for e in found)
+
+
+@pytest.mark.parametrize("text", ["  * Ep11/80 lr=1.5e-03 trL=0.0125", "    Ep11/80 lr=1.5e-03 trL=0.0125"])
+def test_a_number_that_touches_its_word_is_set_apart_whatever_marks_the_line(text: str) -> None:
+    assert line_texts.plain(text) == "epoch 11/80 lr=1.5e-03 trL=0.0125"
