@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic
 
-from forensics.case_parts.finding_kinds import OF_DETECTOR
+from forensics.case_parts.finding_kinds import kind_of
 from forensics.certainty import of_cause
 from forensics.published import incidents
 from parsers.secrets import mask_shapes, names
@@ -150,7 +150,7 @@ class Case:
             "hypotheses": [_hypothesis(h, rank) for rank, h in enumerate(self.hypotheses, 1)],
             "spikes": list(self.spikes),
             "findings": [_finding(f) for f in self.findings],
-            "checks": list(self.checks),
+            "checks": _checks(self.checks, self.findings),
             "culprits": list(self.culprits),
             "replay": self.replay,
             "guards": self.guards,
@@ -194,10 +194,19 @@ def _hypothesis(h: Hypothesis, rank: int) -> dict[str, Any]:
     }
 
 
+def _checks(checks: tuple[Check, ...], findings: tuple[Finding, ...]) -> list[Check]:
+    """A detector of whose kind there is a finding has fired, though a sign alone saw it."""
+    kinds = {kind_of(f.kind): f.id for f in findings}
+    return [
+        replace(c, status="fired", note=f"seen by {kinds[c.id]}") if c.id in kinds and c.status in ("clear", "cannot_tell") else c
+        for c in checks
+    ]
+
+
 def _finding(f: Finding) -> dict[str, Any]:
     return {
         "id": f.id,
-        "kind": OF_DETECTOR.get(f.kind, f.kind),
+        "kind": kind_of(f.kind),
         "title": f.title,
         "steps": [f.first_step, f.last_step],
         "severity": f.severity,

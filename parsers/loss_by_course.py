@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from parsers import arrow
-from parsers.loss_names import EVAL, split
+from parsers.loss_names import EVAL, home, split
 from parsers.name_rules import data, words
 from parsers.names import Meaning
 from parsers.sums import SUMMED
@@ -46,7 +46,7 @@ def told(metrics: pa.Table, meanings: Mapping[tuple[str, str], Meaning]) -> Mean
             begin, end = np.searchsorted(tag[rows], (tags.index(t), tags.index(t) + 1))
             held[path, t] = value[rows[begin:end]]
             falls += [(path, t)] if is_of_loss(held[path, t]) else []
-    trained = [at for at in falls if split(words(at[1]), at[0].rpartition("/")[0]) == "train"] or _of_both_sets(held, unknown)
+    trained = [at for at in falls if split(words(at[1]), home(at[0])) == "train"] or _of_both_sets(held, unknown)
     trained = _of_one(trained, unknown)
     if not trained:
         return {}
@@ -69,7 +69,7 @@ def _of_one(falls: list[tuple[str, str]], unknown: list[tuple[str, str]]) -> lis
 def _of_both_sets(values: Mapping[tuple[str, str], NDArray[np.float64]], unknown: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """What is measured in training and under the same words on held-out data, and falls in training, though too few times to run as a loss does: a rate or
     a norm is not measured of both."""
-    sides = {at: split(words(at[1]), at[0].rpartition("/")[0]) for at in unknown}
+    sides = {at: split(words(at[1]), home(at[0])) for at in unknown}
     held_out = {_core(t) for (_, t), side in ((at, sides[at]) for at in unknown) if side == "eval"}
     return [at for at in unknown if sides[at] == "train" and _core(at[1]) in held_out and _falls(values[at])]
 

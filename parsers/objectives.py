@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from parsers.lazy_regex import lazy_re
-from parsers.loss_names import EVAL, TRAIN, split
+from parsers.loss_names import EVAL, TRAIN, home, split
 from parsers.name_rules import data, words
 from parsers.names import Meaning
 
@@ -99,6 +99,12 @@ def rises_or_falls(tag: str) -> bool:
     return told is not None and told.core in data()["objective"]["either"]
 
 
+def is_share(tag: str) -> bool:
+    """Whether a tag names a share of what is right or found, which is one at most."""
+    told = objective(tag)
+    return told is not None and told.core in data()["objective"]["shares"]
+
+
 def is_never_negative(tag: str) -> bool:
     """Whether a tag names a cost whose values below zero show that it was logged with the other sign."""
     told = objective(tag)
@@ -124,7 +130,7 @@ def stand_ins(meanings: Mapping[tuple[str, str], Meaning], criteria: Collection[
     found = {
         key: told
         for key, m in meanings.items()
-        if m.name.startswith("other/") and (told := objective(key[1], key[0].rpartition("/")[0])) is not None and (told.whole or not terms)
+        if m.name.startswith("other/") and (told := objective(key[1], home(key[0]))) is not None and (told.whole or not terms)
     }
     nameless = _nameless(meanings)
     if nameless and {source for source, _ in found} <= {source for source, _ in nameless}:  # else another file has the curve with its name
@@ -153,7 +159,7 @@ def _of_training(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str,
     others = {key for key, m in meanings.items() if m.name.startswith(("other/", "loss.aux"))}
     found = {}
     for source, tag in others:
-        told = objective(tag, source.rpartition("/")[0])
+        told = objective(tag, home(source))
         if told is not None and told.whole and told.side == "train" and not told.rises:
             found[source, tag] = told
     sets = data()["objective"]["nameless"]
@@ -168,7 +174,7 @@ def _of_criterion(meanings: Mapping[tuple[str, str], Meaning], criteria: Collect
     """The error of held-out data that config names as the loss, or one that is nothing else, beside a loss that only the training has: "eval mse" beside
     "loss", "val logloss"."""
     cores = {told.core for value in criteria if (told := objective(value)) is not None and not told.rises} | _CROSS_ENTROPIES
-    logged = {key: o for key, m in meanings.items() if m.name.startswith("other/") and (o := objective(key[1], key[0].rpartition("/")[0]))}
+    logged = {key: o for key, m in meanings.items() if m.name.startswith("other/") and (o := objective(key[1], home(key[0])))}
     found = {key: o for key, o in logged.items() if o.side == "eval" and o.core in cores}
     if len({words(tag).replace("/", " ") for _, tag in found}) != 1:  # "val/logloss" on a tracker, "val logloss" in its console
         return {}
@@ -182,7 +188,7 @@ def _of_something(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str
     for (source, tag), m in meanings.items():
         core = " ".join(EVAL.sub(" ", (text := words(tag)).rpartition("/")[2]).split())
         if m.name.startswith("other/") and _is_of_something(core) and not _is_aside(text):
-            side = split(text, source.rpartition("/")[0])
+            side = split(text, home(source))
             found.setdefault(core, {})[source, tag] = Objective(len(_known()), side, False, False, core)
     both = [told for told in found.values() if len({o.side for o in told.values()}) > 1]
     only = both if len(both) == 1 else [*found.values()]
@@ -236,7 +242,7 @@ def _like_evaluation(
 
 def _may_train(text: str, source: str) -> bool:
     """A tag of no evaluation, of nothing that others are compared with, and of no part of a model."""
-    return split(text, source.rpartition("/")[0]) == "train" and not _is_aside(text)
+    return split(text, home(source)) == "train" and not _is_aside(text)
 
 
 def _is_aside(text: str) -> bool:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from parsers import arrow
-from parsers.loss_names import EVAL, split
+from parsers.loss_names import EVAL, home, split
 from parsers.name_rules import data, words
 from parsers.names import Meaning
 
@@ -61,7 +61,7 @@ def _called(meanings: Mapping[Key, Meaning]) -> list[Key]:
 
 
 def _side(at: Key) -> str:
-    return split(words(at[1]), at[0].rpartition("/")[0])
+    return split(words(at[1]), home(at[0]))
 
 
 def _last(tag: str) -> str:

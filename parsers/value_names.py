@@ -1,6 +1,7 @@
 """Names that stand for two things, told apart by their values: ``eta`` is the time left or the learning rate, ``rate`` one of anything, ``scale`` too.
 
-Rates of successes, errors or clicks are measured and scatter; that of a schedule goes up and down a few times, and hardly ever above a tenth. An estimate of the time left is in seconds, minutes or hours, mostly above one; a learning rate is hardly ever above one.
+Rates of successes, errors or clicks are measured and scatter; that of a schedule goes up and down a few times, and hardly ever above a tenth.
+An estimate of the time left is in seconds, minutes or hours, mostly above one; a learning rate is hardly ever above one.
 Scalers of mixed precision begin at a power of two and multiply by two or halve: PyTorch's ``GradScaler``, Apex, DeepSpeed, Megatron-LM.
 """
 
@@ -14,19 +15,12 @@ from numpy.typing import NDArray
 from parsers.name_rules import words
 from parsers.names import Meaning, meaning
 
-EITHER = {
-    "eta": "learning rate",
-    "rate": "learning rate",
-    "scale": "loss scale",
-    "scaler": "loss scale",
-}  # words of a tag -> those of what it is by its values
+# words of a tag -> those of what it is by its values
+EITHER = {"eta": "learning rate", "rate": "learning rate", "scale": "loss scale", "scaler": "loss scale"}
 _LEAST_SCALE = 128.0  # bound: scales begin at 2^16 or above; smaller powers of two may be any factor
 _MOST_RATE = 1.0  # unit: parameters move by no more than their gradient
-_SCHEDULED, _ENOUGH, _TURNS = (
-    0.1,
-    5,
-    0.2,
-)  # bound: rates that no schedule of Adam or of SGD without a warmup leaves; values that scatter turn in two of three moves
+_SCHEDULED = 0.1  # bound: rates that no schedule of Adam or of SGD without a warmup leaves
+_ENOUGH, _TURNS = 5, 0.2  # statistical: values that scatter turn in two of three moves
 
 
 def candidates(meanings: Mapping[tuple[str, str], Meaning]) -> list[tuple[str, str]]:

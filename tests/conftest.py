@@ -6,10 +6,14 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import settings
 
 os.environ.setdefault("KERAS_BACKEND", "torch")  # its default is a framework that no test needs
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell starts what runs in the background so, and every process of a test after it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)

@@ -19,6 +19,7 @@ from forensics.audits import gpu_hours, rerun, whose
 from forensics.audits.row_columns import COLUMNS, EXPLAINED
 from forensics.batches.recorded import batch, shares
 from forensics.case import Case, jsonable
+from forensics.case_parts.finding_kinds import kind_of
 from forensics.certainty import of_cause
 from forensics.findings import GRAVE, began
 from forensics.guards import over_runs
@@ -59,7 +60,7 @@ def of(run: Run, case: Case) -> dict[str, Any]:
         "struck": struck,
         "batches": {str(s): _fingerprint(b["samples"]) for s, _ in spikes if (b := batch(run, s)) and b["samples"]},
         "prefixes": _prefixes(loss),
-        "grave": [[f.id, f.kind, f.first_step] for f in case.findings if f.severity in GRAVE][:SPIKES],
+        "grave": [[f.id, kind_of(f.kind), f.first_step] for f in case.findings if f.severity in GRAVE][:SPIKES],
         "times": times,
         "curve": curve(loss),
         "guards": over_runs.of_run(run, case.findings, case.verdict),

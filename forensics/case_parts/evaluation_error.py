@@ -8,6 +8,7 @@ import numpy as np
 
 from forensics.detectors import eval_noise
 from forensics.errors import CannotTell
+from forensics.run.evaluation_noise import noise_of
 from forensics.run.metric_columns import arrays
 from forensics.run.series import Series, parts
 from parsers.tables import Run
@@ -21,7 +22,7 @@ def evaluation(run: Run) -> dict[str, Any] | None:
     """The keys of `pictures.evaluation`; None where the error of an evaluation is neither logged nor seen in how they scatter."""
     try:
         s, x, rows = eval_noise.values(run)
-        scatter, how = eval_noise.noise_of(x), f"from the scatter of {len(x)} evaluations"
+        scatter, how = noise_of(x), f"from the scatter of {len(x)} evaluations"
     except CannotTell:
         return None
     step = s.step[rows]

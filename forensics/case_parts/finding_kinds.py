@@ -19,3 +19,8 @@ _OF = {
     "resume_break": "optimizer_said_lost",
 }
 OF_DETECTOR = {sign: detector for detector, signs in _OF.items() for sign in signs.split()}
+
+
+def kind_of(kind: str) -> str:
+    """The kind of a finding as a case, and what else users see, has it."""
+    return OF_DETECTOR.get(kind, kind)

@@ -25,6 +25,7 @@ MATTER_OF_TWO = ("nonfinite", PLAYERS, "odd_metric")  # no loss stands for the w
 LONGEST = 120  # characters of a headline's first half
 _ABRUPT = {"nonfinite": 0, "loss_spike": 1}  # kinds that say more of one moment than others
 QUOTED = 40  # characters by which a quoted log line is known
+_NOT_TRAINED = {"last_line", "last_words", "cache"}  # events of any text: it has a last line, and may warn
 
 
 def verdict(run: Run, findings: Sequence[Finding], checks: Sequence[Check]) -> str:
@@ -61,11 +62,7 @@ def sentence(
         return " ".join(filter(None, (clears, _harmless_spikes(run, checks), told)))
     if said == "inconclusive":
         said_so = set(zip(*(run.tables["events"][c].to_pylist() for c in ("kind", "level")), strict=True))
-        trained = {kind for kind, level in said_so if level != "warning"} - {
-            "last_line",
-            "last_words",
-            "cache",
-        }  # any text has a last line and may warn
+        trained = {kind for kind, level in said_so if level != "warning"} - _NOT_TRAINED
         if not trained and not any(table.num_rows for name, table in run.tables.items() if name != "events"):
             return "No training run was found in what was read: not one step, measurement, setting or checkpoint."
         missing = [c.note for c in checks if c.id in _matter(run, findings, checks) and c.status in ("cannot_tell", "error")]

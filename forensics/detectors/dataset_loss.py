@@ -35,9 +35,9 @@ from numpy.typing import NDArray
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors.eval_noise import noise_of
 from forensics.errors import CannotTell
 from forensics.run import trained_before
+from forensics.run.evaluation_noise import noise_of
 from forensics.run.evaluations import guessing
 from forensics.run.first_evaluations import with_first
 from forensics.run.inputs import surviving

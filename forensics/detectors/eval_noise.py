@@ -27,9 +27,10 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
+from forensics.run.evaluation_noise import noise_of
 from forensics.run.inputs import surviving
 from forensics.run.no_better_since import no_better_since
-from forensics.run.robust import median, robust_sigma
+from forensics.run.robust import median
 from forensics.run.series import Floats, Series, series
 from forensics.spikes.excursions import SEEN
 from parsers.tables import Run
@@ -52,15 +53,15 @@ class Facts(BaseFacts):
     evaluations: int  # that it rests on
 
 
-def noise_of(x: Floats) -> float:
-    """Scatter of one evaluation, smooth trends taken off."""
-    return robust_sigma(np.diff(x, 2), 0.0) / float(np.sqrt(6))
-
-
 def detect(run: Run) -> Iterator[Finding]:
+    found = [*saturated(run)]
+    if no_better_since(run) is None:  # else told by `plateau`, or by `train_eval_gap` where the training goes on
+        yield from found
+
+
+def saturated(run: Run) -> Iterator[Finding[Facts]]:
+    """Evaluations whose last third no longer improves, whatever else is told of them. Raises CannotTell where there are too few."""
     s, x, rows = values(run)
-    if no_better_since(run) is not None:
-        return  # told by `plateau`, or by `train_eval_gap` where the training goes on
     third = len(x) // 3
     noise, sign = noise_of(x), 1.0 if s.name == "loss.eval" else -1.0
     early = sign * float(np.median(x[: max(third // 3, 1)]) - np.median(x[third : third + max(third // 3, 2)]))

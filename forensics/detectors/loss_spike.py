@@ -160,7 +160,7 @@ def smallest_effect(run: Run) -> str:
 
 def _finding(run: Run, s: Series, h: History, j: Spike, until: int, alike: int, rare: bool) -> Finding[Facts]:
     e, attempt = j.at, h.attempt
-    level = excursions.level_in_units(e, h.value, h.logs)
+    level = excursions.level_in_units(e, h.size, h.logs)
     start, peak, last, top = int(h.step[e.start]), int(h.step[e.peak]), int(h.step[-1]), float(h.value[e.peak])
     end = int(h.step[e.end]) if e.end is not None and e.end < len(h.rows) else None
     censored = end is None and (attempt < int(s.attempt.max()) or last - start <= 2 * j.limit)

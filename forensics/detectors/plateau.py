@@ -44,7 +44,7 @@ from forensics.errors import CannotTell
 from forensics.run.beside_loss import learnt_beside_loss
 from forensics.run.evaluations import guessing
 from forensics.run.inputs import RISING, finite_objective
-from forensics.run.levels import LEAST_FALL, LEVEL, RISES, error_of_fall, levels, tenth
+from forensics.run.levels import LEAST_FALL, LEVEL, RISES, ROOM, error_of_fall, levels, tenth
 from forensics.run.no_better_since import stands_with_training
 from forensics.run.plan import planned_steps
 from forensics.run.rate_shape import still_warming
@@ -73,7 +73,6 @@ TENTHS = 10  # unit: tenths of a run
 LONG = 20  # bound: values whose first tenth is two at least
 DIGITS = 3  # bound: a loss that is rounded to three digits behind the point may stand by chance
 BEGUN = 0.25  # bound: of the plan; with so few values from so little of it a run has hardly begun
-ROOM = 0.15  # measured: with two standard errors of the fall; less than what healthy runs show at the least (18 %)
 LITTLE = 0.1  # of what guessing costs; measured: of the 120 made runs that name their classes and log 20 values five end so, all faulty
 NEAR_CHANCE = 0.05  # of ln(classes); not critical: decides what is told, no finding (docs/thresholds.md)
 

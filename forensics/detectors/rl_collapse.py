@@ -72,11 +72,11 @@ def detect(run: Run) -> Iterator[Finding]:
         raise CannotTell(f"only {len(rows)} finite values of {s.tag}")
     y = centred_median(s.value[rows], WIDTH)
     error = error_of_median(noise_by_steps(s.value[rows]), WIDTH)
-    first, last = float(y[:WIDTH].max()), float(np.median(y[-max(len(y) // 10, WIDTH) :]))
-    if is_policy(run) and first - last >= max(NOISES * error, LOST * abs(first)) and last < float(y[0]):
-        title = f"{s.tag} ends at {last:.4g}, below its first level of {first:.4g}"
+    first, final = float(y[:WIDTH].max()), float(np.median(y[-max(len(y) // 10, WIDTH) :]))
+    if is_policy(run) and first - final >= max(NOISES * error, LOST * abs(first)) and final < float(y[0]):
+        title = f"{s.tag} ends at {final:.4g}, below its first level of {first:.4g}"
         shown = evidence.window(s, int(s.step[rows[0]]), int(s.step[rows[-1]]), title=s.tag, margin=0, where=s.place(run, rows[-1]))
-        yield evidence.on_rows(s, (rows[0], rows[-1]), BelowFirst(first, last), title, "warning", shown, key="below-first")
+        yield evidence.on_rows(s, (rows[0], rows[-1]), BelowFirst(first, final), title, "warning", shown, key="below-first")
     for c in sorted(_collapses(y, error), key=lambda c: float(y[c.lowest] - y[c.begin]))[:SHOWN]:
         begin, back = int(s.step[rows[c.begin]]), int(s.step[rows[c.end]]) if c.end < len(rows) else None
         best, lowest, last = float(y[: c.begin + 1].max()), float(y[c.lowest]), int(s.step[rows[min(c.end, len(rows) - 1)]])

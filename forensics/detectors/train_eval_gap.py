@@ -37,8 +37,8 @@ from forensics.case import BaseFacts, Finding
 from forensics.detectors.divergence import falls_without_end
 from forensics.errors import CannotTell
 from forensics.run import last_errors, loss_terms
-from forensics.run.above_lowest import noise_after, stands_above
 from forensics.run.climbs import climbs
+from forensics.run.evaluation_noise import noise_after, stands_above
 from forensics.run.evaluations import MANY_ANSWERS, answers_at_end, level_at
 from forensics.run.inputs import needed, surviving
 from forensics.run.no_better_since import FIFTH, falls_since, no_better_since

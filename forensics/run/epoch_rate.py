@@ -15,9 +15,11 @@ def steps_per_epoch(epoch: Series, planned: int) -> float | None:
     """Steps an epoch, where the log counts epochs in fractions fine enough to tell them, or whole ones beside finer steps; of these not
     where the last planned one was begun, whose end shows by itself."""
     rows = np.flatnonzero(np.isfinite(epoch.value) & (epoch.value > 0))
-    if not len(rows) or epoch.value[rows[-1]] == int(epoch.value[rows[-1]]):
-        return _between_ends(epoch) if len(rows) and epoch.value[rows[-1]] < planned - 1 else None
+    if not len(rows):
+        return None
     last, digits = float(epoch.value[rows[-1]]), 0
+    if last == int(last):
+        return _between_ends(epoch) if last < planned - 1 else None
     while digits < 6 and not all(math.isclose(v, round(v, digits), abs_tol=1e-9) for v in epoch.value[rows[-20:]].tolist()):
         digits += 1
     rate = float(epoch.step[rows[-1]]) / last

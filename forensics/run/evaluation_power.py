@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.detectors.eval_noise import noise_of
 from forensics.run import settings
+from forensics.run.evaluation_noise import noise_of
 from forensics.run.inputs import surviving
 from forensics.run.series import Series, parts
 from parsers.tables import Run

@@ -11,9 +11,6 @@ from parsers.tables import Run
 
 LEAST, LOOKED = 3, 400  # bound: values that show that one is logged as a share; tags of classes are many
 EXACT, MOST = 1e-3, 1.5  # unit: what rounding makes of one; bound: what is larger is in per cent, or another metric
-_SHARES = frozenset(
-    {"f 1", "fscore", "f score", "recall", "precision", "average precision", "auc", "auroc", "roc auc", "m ap", "dice", "iou", "jaccard"}
-)
 
 
 def above_one(run: Run) -> tuple[Series, int] | None:
@@ -23,7 +20,6 @@ def above_one(run: Run) -> tuple[Series, int] | None:
         x = s.value[s.usable]
         if len(x) < LEAST or not EXACT < x.max() - 1 <= MOST - 1 or x.min() < 0 or median(x) > 1:
             continue
-        told = objectives.objective(s.tag)
-        if s.name.startswith("acc.") or (told is not None and told.core in _SHARES):
+        if s.name.startswith("acc.") or objectives.is_share(s.tag):
             return s, int(np.flatnonzero(s.usable)[np.argmax(x > 1 + EXACT)])
     return None

@@ -19,6 +19,7 @@ from pathlib import Path
 from forensics import rules, settings_file
 from forensics.errors import WrongUsage
 from parsers import loss_by_course, names, objectives, value_names
+from parsers.loss_names import home
 from parsers.name_rules import words
 from parsers.tables import Gap, Run
 
@@ -131,7 +132,7 @@ def changes(run: Run, aliases: Aliases) -> list[str]:
         tags.setdefault(source, []).append(tag)
     plain: dict[tuple[str, str], names.Meaning] = {}
     for source, logged in tags.items():
-        told = names.meanings(logged, framework=run.framework, folder=source.rpartition("/")[0], overrides=without)
+        told = names.meanings(logged, framework=run.framework, folder=home(source), overrides=without)
         plain |= {(source, tag): told[tag] for tag in logged}
     plain |= objectives.stand_ins(plain, objectives.criteria(run.tables["config"]))
     said = {}

@@ -6,26 +6,28 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
+from forensics.run.evaluation_noise import noise_of
 from forensics.run.evaluations import level_at
 from forensics.run.inputs import surviving
+from forensics.run.levels import ROOM
 from forensics.run.once import once
-from forensics.run.robust import error_of_median, robust_sigma
+from forensics.run.robust import error_of_median
 from forensics.run.scores import held_out
 from forensics.run.series import Floats, Ints, Series, series
+from forensics.run.still_evaluations import STANDS
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
 LEAST = 5  # bound: evaluations, of which three and more stand behind the one that none betters
 BEHIND = 3  # bound: values whose median one odd value does not move
 QUARTER = 4  # unit: a quarter of the evaluations
-BETTER = 0.01  # unit: the third digit of a loss, a point of a share
 FIFTH = 0.2  # unit: of the training loss; learnt since the evaluation stands, of the training data alone
-ROOM = 0.15  # as the plateau detector has it: where noise may hide more, nothing is said
 
 
 @dataclass(frozen=True)
-class Still:
+class NoBetter:
     """The curve that the evaluation is judged by, which falls as the model gets better, and its rows since the one that none betters."""
 
     judged: Series
@@ -63,7 +65,7 @@ class Still:
 
 
 @once
-def no_better_since(run: Run) -> Still | None:
+def no_better_since(run: Run) -> NoBetter | None:
     """Where the evaluation loss stands, or else a score, or the share of right answers; None where it does not."""
     judged, hits = held_out(run), series(run, "acc.eval")
     if judged is None and hits is not None:
@@ -71,7 +73,7 @@ def no_better_since(run: Run) -> Still | None:
     if judged is None or len(rows := surviving(judged)) < LEAST:
         return None
     first = _first(judged.value[rows])
-    return None if first is None else Still(judged, rows[first:])
+    return None if first is None else NoBetter(judged, rows[first:])
 
 
 @once
@@ -84,7 +86,7 @@ def falls_since(run: Run) -> float | None:
     return 1 - after / before if before is not None and after is not None and before > 0 else None
 
 
-def stands_with_training(run: Run) -> Still | None:
+def stands_with_training(run: Run) -> NoBetter | None:
     """An evaluation that stands where it stood; None where the training goes on to learn, or it gets worse: the gap of the two is another finding."""
     still = no_better_since(run)
     goes_on = still is None or (falls_since(run) or 0) >= FIFTH or abs(still.last - still.first) > ROOM * abs(still.first)
@@ -94,10 +96,10 @@ def stands_with_training(run: Run) -> Still | None:
 def _first(x: Floats) -> int | None:
     """Index of the first evaluation whose level (the median with its neighbours) no later one betters by 1 % nor by what they scatter. None where a
     quarter of all does not follow it, where they scatter too widely to say so, and of zeros."""
-    level = np.array([x[0], *(np.median(x[i - 1 : i + 2]) for i in range(1, len(x) - 1))])
+    level = np.r_[x[0], np.median(sliding_window_view(x, BEHIND), axis=1)]
     best_later = np.minimum.accumulate(level[::-1])[::-1]
-    noise = MARGIN * math.sqrt(2) * error_of_median(robust_sigma(np.diff(x, 2), 0.0) / math.sqrt(6), BEHIND)
-    first = int(np.argmax(level - best_later <= np.maximum(BETTER * np.abs(level), noise)))
+    noise = MARGIN * math.sqrt(2) * error_of_median(noise_of(x), BEHIND)
+    first = int(np.argmax(level - best_later <= np.maximum(STANDS * np.abs(level), noise)))
     behind = len(x) - 1 - first
     enough = behind >= max(BEHIND, len(x) // QUARTER)
     return first if enough and noise <= ROOM * abs(level[first]) and level[first] != 0 else None

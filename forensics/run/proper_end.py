@@ -191,16 +191,16 @@ def _summary(run: Run, last: list[Event]) -> Finish | None:
 
 
 def _closing_test(run: Run, last: list[Event]) -> Finish | None:
-    """What is called final, or the test set in a run that was evaluated on other data all along, or trained for several epochs: looked at once and behind everything else in its file."""
+    """What is called final, or the test set in a run that was evaluated on other data all along, or trained for several epochs: looked at once and behind
+    everything else in its file."""
     m = run.tables["metrics"]
     code, tags = arrow.codes(m["tag"])
     source, _ = arrow.codes(m["source"])
     others = [i for i, tag in enumerate(tags) if EVAL.search(words(tag)) and not TEST.search(tag.lower())]
     epoch = series(run, "epoch")
     evaluated = (np.bincount(code, minlength=len(tags))[others] >= EVALUATED).any()
-    evaluated |= (
-        epoch is not None and len(epoch) > 0 and np.ptp(epoch.value[epoch.usable]) >= EVALUATED
-    )  # none of these was tested by itself
+    # of several epochs none was tested by itself
+    evaluated |= epoch is not None and epoch.usable.any() and np.ptp(epoch.value[epoch.usable]) >= EVALUATED
     closing = [i for i, tag in enumerate(tags) if CALLED_FINAL.search(tag.lower()) or (evaluated and TEST.search(tag.lower()))]
     tested = np.isin(code, closing)
     rows = np.flatnonzero(tested)

@@ -12,7 +12,7 @@ from forensics.run.robust import median
 from forensics.run.series import Floats, Ints, Series, names, parts, series
 from parsers import objectives
 from parsers.lazy_regex import lazy_re
-from parsers.loss_names import EVAL
+from parsers.loss_names import EVAL, home
 from parsers.name_rules import words
 from parsers.tables import Run
 
@@ -73,7 +73,7 @@ def _is_term(run: Run, s: Series) -> bool:
 
 
 def _score(s: Series, side: str) -> Score | None:
-    told = objectives.objective(s.tag, s.source[0].rpartition("/")[0])
+    told = objectives.objective(s.tag, home(s.source[0]))
     rows = np.flatnonzero(s.usable)
     if told is None or told.side != side or len(rows) < LEAST:
         return None

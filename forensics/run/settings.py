@@ -13,6 +13,8 @@ from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
 PACKAGE = "package."  # before the names of those that a tracker listed
+# what a launch goes on from: a run, or the whole model of another one
+RESUMED = "resume resume_from resume_path resume_ckpt resume_checkpoint resume_from_checkpoint load_checkpoint restore restore_from"
 _NAMES = {
     "max_steps": "total_optimization_steps max_steps total_steps train_iters num_steps max_iters max_iter total_iters total_iter "
     "train_iterations training_steps num_train_steps num_training_steps total_training_steps total_iterations max_iterations iterations "

@@ -18,10 +18,7 @@ HALF, NEARLY = 0.5, 0.9  # unit: right more often than not; bound: nine of ten h
 GUESSES = 0.52  # statistical: right in one half, and two standard errors of 600 samples' accuracy
 
 
-_BEGINS = (
-    "init_checkpoint init_ckpt init_from init_model load_from load_checkpoint load_ckpt load_model finetune_from fine_tune_from start_from"
-    " resume resume_from resume_path resume_ckpt resume_checkpoint resume_from_checkpoint restore restore_from"
-)
+_BEGINS = f"{settings.RESUMED} init_checkpoint init_ckpt init_from init_model load_from load_ckpt load_model finetune_from fine_tune_from start_from"
 _WEIGHTS = lazy_re(r"(?i)[\w)]\.(?:pth?|ckpt|bin|safetensors|h5|hdf5|keras|npz|pkl|msgpack|tar|zip)[\"']?$")
 
 

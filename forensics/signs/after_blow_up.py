@@ -6,6 +6,7 @@ import numpy as np
 
 from forensics.detectors import initial_loss, plateau
 from forensics.run.evaluations import improves_after
+from forensics.run.levels import ROOM
 from forensics.run.series import names, series
 from forensics.run.trained_before import knew_at_first
 from forensics.run.usable_values import begins_late, first_level, lacking, last_level, levels, usable
@@ -28,7 +29,7 @@ def learning_undone(s: Symptoms) -> Sign:
     tenths = levels(x, TENTHS)
     lowest = int(np.argmin(tenths))
     text = f"The loss is {first:.4g} at first, {tenths[lowest]:.4g} in tenth {lowest + 1} of the run, and {last:.4g} at the end."
-    undone = first > 0 and last >= BACK * first and tenths[lowest] < (1 - plateau.ROOM) * min(first, last)
+    undone = first > 0 and last >= BACK * first and tenths[lowest] < (1 - ROOM) * min(first, last)
     return seen(text, first=int(step[lowest * len(x) // TENTHS]), last=int(step[-1])) if undone else absent(text)
 
 

@@ -16,7 +16,6 @@ SUBJECT = "data_order"
 AHEAD = 2  # unit: rows; the first one behind a restart may be an interval later than the run's first
 RISES = 0.9  # bound: share of the distances; more falls are those of a place within each epoch
 LEAST = 5  # bound: values of a count: its pace is the median of four distances
-RESUMED = "resume resume_from resume_path resume_ckpt resume_checkpoint resume_from_checkpoint load_checkpoint restore restore_from"
 # a switch for where the next launch begins in the data, and for nothing else: of the Trainer, of fairseq, of loops
 OF_DATA_ORDER = lazy_re(
     r"(?i)(?:.*[./])?(?:ignore_data_skip|reset_data(?:loader|_?iterator)?|skip_(?:seen_)?batches|resume_data(?:loader)?)"
@@ -43,7 +42,7 @@ def epochs_count_anew(s: Symptoms) -> Sign:
     if (number[back] - number[0] > ahead).any():  # as where an epoch has another number of steps now
         return absent(f"At step {step[back[0]]} the number of the epoch falls to {number[back[0]]:.3g}, which is not where it began.")
     # the config of a later launch names what it went on from
-    loaded = [t for t in settings.named(s.run, RESUMED) if _SAVED.search(str(t.value))]
+    loaded = [t for t in settings.named(s.run, settings.RESUMED) if _SAVED.search(str(t.value))]
     restarts = max(len(s.run.attempts) - 1, len(endings.events(s.run, "resume")), len(loaded))
     # rows of another table in between fall to any number, and on one step; stages of a plan may each count their own
     if (number[back - 1] <= number[0] + ahead).any() or (step[back] <= step[back - 1]).any() or len(back) > restarts:

@@ -6,10 +6,11 @@ import numpy as np
 
 from forensics.detectors import eval_jump, eval_noise, train_eval_gap
 from forensics.detectors.divergence import falls_without_end
+from forensics.errors import CannotTell
 from forensics.run import evaluations as held
 from forensics.run import settings
+from forensics.run.evaluation_noise import noise_of
 from forensics.run.evaluations import FIFTHS
-from forensics.run.no_better_since import no_better_since
 from forensics.run.robust import error_of_median, median, robust_sigma
 from forensics.run.series import Floats, Ints, Series, names, series
 from forensics.run.usable_values import first_level, nan_from
@@ -123,7 +124,7 @@ def eval_below_training(s: Symptoms) -> Sign:
     apart = median(gaps)
     below = int((gaps > 0).sum())
     text = f"Evaluation loss lies below training loss in {below} of {len(gaps)} evaluations ({apart:+.3g} between them, in the median)."
-    return seen(text) if below == len(gaps) and apart > eval_noise.noise_of(x) else absent(text)
+    return seen(text) if below == len(gaps) and apart > noise_of(x) else absent(text)
 
 
 def eval_like_training_with_dropout(s: Symptoms) -> Sign:
@@ -209,14 +210,11 @@ def _of_few(share: Floats) -> bool:
 
 def eval_noisy(s: Symptoms) -> Sign:
     """Evaluations no longer improve by more than they scatter."""
-    if found := s.of(eval_noise.Facts):
-        return seen(f"{found[0].title}.", found, first=found[0].facts.step)
-    if (still := no_better_since(s.run)) is not None:
-        return seen(f"{still.judged.tag} is no better after step {still.since}.", first=still.since)
-    for name in ("loss.eval", "acc.eval"):
-        x = held.evaluations(s.run, name)[1]
-        if len(x) >= eval_noise.LEAST:
-            return absent(
-                f"{len(x)} evaluations, from {x[0]:.4g} to {x[-1]:.4g}, do not stand still within their scatter of {eval_noise.noise_of(x):.2g}."
-            )
-    return cannot_tell(f"fewer than {eval_noise.LEAST} evaluations were logged.")
+    try:
+        told, (_, x, _) = next(eval_noise.saturated(s.run), None), eval_noise.values(s.run)
+    except CannotTell as e:
+        return cannot_tell(f"{e}.")
+    if told is not None:
+        return seen(f"{told.title}.", s.of(eval_noise.Facts), first=told.facts.step)
+    ends = f"from {x[0]:.4g} to {x[-1]:.4g}"
+    return absent(f"{len(x)} evaluations, {ends}, do not stand still within their scatter of {noise_of(x):.2g}.")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from forensics.case import Finding
 from forensics.detectors import divergence, level_shift, loss_spike, plateau
 from forensics.run import settings
+from forensics.run.levels import ROOM
 from forensics.run.loss_terms import A_WEIGHT, RECONSTRUCTION, kl_term, of_a_loss
 from forensics.run.metrics_in_words import stays_from, together, worded
 from forensics.run.robust import median
@@ -112,7 +113,7 @@ def kl_weight_holds_loss_up(s: Symptoms) -> Sign:
     first, last = still[0].facts.first, median((x - w * k)[-divergence.FEW :])
     was, now = (median(some) for some in (w[:AT_ONE], w[-divergence.FEW :]))
     text = f"The loss begins at {first:.4g} and comes to {last:.4g} without {kl.tag}, whose weight ({weight.tag}) goes from {was:.3g} to {now:.3g}."
-    fell = first > 0 and last < (1 - plateau.ROOM) * first and now > was + A_TENTH * abs(now)
+    fell = first > 0 and last < (1 - ROOM) * first and now > was + A_TENTH * abs(now)
     return seen(text, still, first=int(step[0]), last=int(step[-1])) if fell else absent(text, still)
 
 

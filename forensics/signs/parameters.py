@@ -8,7 +8,7 @@ from forensics.detectors import frozen_weights, plateau
 from forensics.findings import GRAVE
 from forensics.run import settings, trained_before, usual_rate, weight_norms
 from forensics.run.evaluations import guessing, shares
-from forensics.run.levels import LEVEL
+from forensics.run.levels import LEVEL, ROOM
 from forensics.run.parameter_counts import counts
 from forensics.run.robust import error_of_median, median, noise_by_steps
 from forensics.run.series import Floats, Series, series
@@ -128,7 +128,7 @@ def weights_hardly_move(s: Symptoms) -> Sign:
     if loss is None or not (trained_before.from_scratch(loss, first, guessing(s.run, loss)) or _hardly_right(s.run)):
         return does_not_arise(f"{text}, and nothing says that the model was untrained: one that was trained is tuned by small moves.")
     told_loss = f"the loss goes from {first:.4g} to {last:.4g} and the gradient norm from {early:.3g} to {late:.3g}"
-    if last < (1 - plateau.ROOM) * first or late < STEADY * early:
+    if last < (1 - ROOM) * first or late < STEADY * early:
         return absent(f"{text}, but {told_loss}.", where=where)
     return seen(f"{text}, while {told_loss}.", where=where, first=int(step[0]), last=int(step[-1]))
 

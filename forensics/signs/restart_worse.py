@@ -6,7 +6,7 @@ import numpy as np
 
 from forensics.detectors import plateau, resume_break
 from forensics.run.inputs import is_policy
-from forensics.run.levels import LEVEL
+from forensics.run.levels import LEVEL, ROOM
 from forensics.run.robust import median
 from forensics.run.series import series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -33,5 +33,5 @@ def worse_than_untrained_after_restart(s: Symptoms) -> Sign:
         return cannot_tell("too few losses of the beginning of the run, or after its restart, were logged.")
     first, now, last = float(np.max(began[:LEVEL])), float(after[0]), median(after[-LEVEL:])
     text = f"The first loss after the restart at step {facts.step} is {now:.4g}; the run began with {first:.4g}, and ends at {last:.4g}."
-    falls = last < (1 - plateau.ROOM) * now and now == float(after.max())
+    falls = last < (1 - ROOM) * now and now == float(after.max())
     return seen(text, up, first=facts.step) if now > first > 0 and falls else absent(text, up)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.detectors import restart
-from forensics.detectors.plateau import ROOM
 from forensics.run import settings, weight_norms
+from forensics.run.levels import ROOM
 from forensics.run.robust import median
 from forensics.run.series import Floats, Ints, Series, parts
 from forensics.run.usable_values import first_level, lacking, last_level, usable

@@ -186,10 +186,10 @@ def middle_of_three(y: Floats) -> Floats:
 
 def in_units(found: Sequence[Excursion], x: Floats, place: NDArray[np.int64], logs: bool) -> list[Excursion]:
     """Excursions of ``scaled`` values in the unit of the values themselves, at their own places."""
-    size = negligible(x) if logs else unit(x)
+    size = size_of(x, logs)
 
     def of(e: Excursion) -> Excursion:
-        level = _level(e, size, logs)
+        level = level_in_units(e, size, logs)
         sigma = float(np.exp(e.level)) * e.sigma if logs else e.sigma * size
         height = float(x[e.peak]) - level if np.isfinite(x[e.peak]) else float("inf")
         end = int(place[e.end]) if e.end is not None else None
@@ -198,12 +198,13 @@ def in_units(found: Sequence[Excursion], x: Floats, place: NDArray[np.int64], lo
     return [of(e) for e in found]
 
 
-def level_in_units(e: Excursion, x: Floats, logs: bool) -> float:
-    """The level before an excursion of ``scaled`` values, in the unit of the values themselves."""
-    return _level(e, negligible(x) if logs else unit(x), logs)
+def size_of(x: Floats, logs: bool) -> float:
+    """What ``scaled`` adds to these values, or divides them by."""
+    return negligible(x) if logs else unit(x)
 
 
-def _level(e: Excursion, size: float, logs: bool) -> float:
+def level_in_units(e: Excursion, size: float, logs: bool) -> float:
+    """The level before an excursion of ``scaled`` values of such a size, in the unit of the values themselves."""
     return float(np.exp(e.level)) - size if logs else e.level * size
 
 

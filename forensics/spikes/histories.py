@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from forensics.run.series import Series
-from forensics.spikes.excursions import Floats, Ints, scaled
+from forensics.spikes.excursions import Floats, Ints, scaled, size_of
 
 HISTORY = 1000  # values of the attempt before that a new attempt is compared with; not critical: six times what any yardstick reaches back
 
@@ -24,6 +24,7 @@ class History:
     value: Floats
     y: Floats  # as ``scaled``
     logs: bool
+    size: float  # of the values, as ``size_of``
     finite: Floats  # y, NaN where the value is not finite
 
 
@@ -36,7 +37,6 @@ def histories(s: Series) -> Iterator[History]:
         kept = np.concatenate([before, rows])
         before = before[-HISTORY:]
         rows = np.concatenate([before, rows])
-        y, logs = scaled(s.value[rows])
-        yield History(
-            int(attempt), rows, len(before), s.step[rows], s.value[rows], y, logs, np.where(np.isfinite(s.value[rows]), y, np.nan)
-        )
+        x = s.value[rows]
+        y, logs = scaled(x)
+        yield History(int(attempt), rows, len(before), s.step[rows], x, y, logs, size_of(x, logs), np.where(np.isfinite(x), y, np.nan))

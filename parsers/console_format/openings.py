@@ -18,6 +18,7 @@ LEAST = 3  # bound: of them that come again; one line, or two, are of anything t
 REACH = 10  # lines within which it comes again: what measures may stand between lines that only look alike
 SOON = 2  # times its length, within which an opening that comes again is what a loader says of each file
 _LONGEST = 1000  # characters
+FRONT = 8  # unit: characters
 APART = 10.0  # seconds; bound: ranks of one job say a line within them, and a launch takes longer to import its libraries
 UNSTARTED, _MOST_LAUNCHES = "unstarted", 200
 SAYS = "the log begins again as at its top"
@@ -40,8 +41,9 @@ class Opening:
         self._found: list[str] = []  # lines of the opening that came again
         self._first: tuple[Where, str, int | None] = (Where(0), "", None)
         self._line, self._says, self._others = "", "", 0  # the first line of the log, as it is, and the lines since it came last
+        self._front = ""  # how it begins, before any number: few lines do, and each is looked at
         self._opened = (Where(0), 0)  # where that was, and how many rows had been measured
-        self._unstarted: list[Where] = []
+        self._unstarted: list[Where] = []  # openings behind which nothing was measured
         self._alone = True  # every line of the log is like the first one
         self._headers: set[tuple[str, ...]] = set()  # keys of the lines of settings that say how a launch begins
 
@@ -62,10 +64,10 @@ class Opening:
     def _launches(self, where: Where, body: str, rows: int) -> None:
         """Counts the launches that measured nothing: between the first line of the log and that line once more no row came. ``rows``: measured and not
         written yet. Ranks say a line one behind the other, at one time."""
-        text = _like(body)
         if not self._line and _WORDS.search(body) is not None:
-            self._line, self._says, self._opened, self._others = text, body.strip()[:200], (where, rows), 0
-        elif text != self._line:
+            self._line, self._says, self._opened, self._others = _like(body), body.strip()[:200], (where, rows), 0
+            self._front = _DAY.split(_NUMBER.split(body.lstrip(), 1)[0], 1)[0][:FRONT]
+        elif not body.lstrip().startswith(self._front) or _like(body) != self._line:
             self._others, self._alone = self._others + 1, False
         else:
             at, before = self._opened

@@ -64,11 +64,10 @@ class Reader:
             for part in parts:
                 self.line(place, part, torn and part is parts[-1])
             return
-        rank, text = None, _OFTEN.sub("", text) if "x across cluster]" in text else text
-        if self.srun and (m := LABEL.match(text)):
-            rank, text = int(m[1]), text[m.end() :]
+        text, label = _OFTEN.sub("", text) if "x across cluster]" in text else text, LABEL.match(text) if self.srun else None
+        text = text[label.end() :] if label else text
         front = prefix(text)
-        where = Where(place, self._time(front), front.value("rank") if rank is None else rank)
+        where = Where(place, self._time(front), int(label[1]) if label else front.value("rank"))
         body = text[front.body :]
         if pairs := self.opening.header_again(where, body, self.measured.started):
             self.words.configured([(key, value, where.line) for key, value in pairs])
@@ -230,7 +229,7 @@ class Reader:
             self.measured.put(where._replace(time=found.time or where.time), found.step, found.metrics, key)
         return True
 
-    def finish(self) -> None:
+    def finish(self, *, whole: bool = False) -> None:  # of a whole log the last line counts though nothing was measured
         for where, line in self.counters.rest():
             if not self.measured.take(where, line):
                 self.alike.feed(self.measured, where, line)
@@ -244,6 +243,8 @@ class Reader:
             self.words.event(*self.alive)
         self.words.close_all(self.measured.now.step)
         n, text = self.latest
-        if self.measured.before or self.measured.started or self.words.alike or WAITS.search(text):
-            self.words.event(Where(n << 20), Event("last_line", "info", text[:MAX_TEXT].strip()), self.measured.now.step)
+        tells = bool(self.measured.before or self.measured.started or self.words.alike or WAITS.search(text))
+        if tells or (whole and text.strip()):
+            last = Event("last_line" if tells else "last_words", "info", text[:MAX_TEXT].strip())
+            self.words.event(Where(n << 20), last, self.measured.now.step)
         self.measured.notes |= dict.fromkeys([*self.words.counted()[:20], *self.tables.tune.notes()])

@@ -22,10 +22,8 @@ _SCALE = lazy_re(
     r"(?i)(?<![\w./-])(?:static|fixed|constant) loss[ _]scal(?:e|ing)(?: of| at| is|) ?[:=]? ?(?P<scale>\d{1,12}(?:\.\d{1,6})?)(?![\w.]\w)"
 )
 _CLASSES = lazy_re(r"(?i)(?:\b(?:belonging to|with|among|into|over)|,) (?P<n>\d{2,5}|[2-9]) classes\b")
-_CELLS, _CELL = (
-    3,
-    lazy_re(r"\s*(?P<key>[A-Za-z][A-Za-z_-]{1,20}(?: [A-Za-z]{1,20}){0,2})[ :=]{1,2}(?P<n>\d{1,3}(?:,\d{3}){1,5}|\d{1,15})\s*"),
-)
+_CELLS = 3  # bound: cells of a line; two may be anything
+_CELL = lazy_re(r"\s*(?P<key>[A-Za-z][A-Za-z_-]{1,20}(?: [A-Za-z]{1,20}){0,2})[ :=]{1,2}(?P<n>\d{1,3}(?:,\d{3}){1,5}|\d{1,15})\s*")
 _OF = r"(?P<of>(?:[a-z]\w{0,20} ){0,2}(?:x|batch|images?|pixels?|inputs?|features?))"
 _NUMBER = r"-?\d{1,12}(?:\.\d{0,12})?(?:e[-+]?\d\d?)?"
 _RANGE = lazy_re(rf"(?i)\b{_OF} range[ :=(\[]{{1,3}}(?P<min>{_NUMBER})(?:, ?| to | ?\.\. ?)(?P<max>{_NUMBER})")

@@ -31,9 +31,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from parsers.console_format import envelopes, terminal_width, unwrapped
-from parsers.console_format.event_lines import MAX_TEXT, WAITS, Event, is_code
+from parsers.console_format.event_lines import is_code
 from parsers.console_format.feed import ANSI, LOOKED_AT, feed, flush, is_console, says_steps
-from parsers.console_format.line_prefix import Where
 from parsers.console_format.reader import LABEL, Reader
 from parsers.formats import device_monitor, plain_table, stack_dump, yolo_results
 from parsers.lazy_regex import lazy_re
@@ -183,10 +182,7 @@ def _parsed(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:
     if reader is not None:
         for at, event in reader.opening.unstarted(reader.measured.size()):
             reader.words.event(at, event, None)
-        reader.finish()
-        n, text = reader.latest
-        if text.strip() and not (reader.measured.before or reader.measured.started or reader.words.alike or WAITS.search(text)):
-            reader.words.event(Where(n << 20), Event("last_words", "info", text[:MAX_TEXT].strip()), None)
+        reader.finish(whole=True)
         yield from flush(reader)
         yield from (Note(s) for s in reader.measured.notes)
         if reader.zoneless:

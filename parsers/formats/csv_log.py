@@ -32,7 +32,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from parsers.console_format import envelopes
+from parsers.console_format import envelopes, feed
 from parsers.records import bare_tables, delimited, gpu_monitor_rows, line_blocks
 from parsers.records.csv_rows import Writer
 from parsers.records.vocabulary import AXES, plain
@@ -65,7 +65,7 @@ def claims(path: Path, head: bytes) -> bool:
     if monitors or envelopes.kind_of(path, head):
         return False  # a monitor's rows, which are of devices and moments, or lines of a log
     lines = lines[:-1] if len(head) >= HEAD_BYTES else lines
-    return delimited.looks_like_table(lines) or bare_tables.is_measured(path, lines) or (named and not bare_tables.is_console(lines))
+    return delimited.looks_like_table(lines) or bare_tables.is_measured(path, lines) or (named and not feed.is_console(lines))
 
 
 def parse(path: Path) -> Iterator[pa.RecordBatch | Gap | Note]:

@@ -41,13 +41,6 @@ def counters(columns: Sequence[Sequence[Cell]]) -> int:
     return next((i for i, column in enumerate(columns) if not _counts(column)), len(columns))
 
 
-def is_console(lines: list[str]) -> bool:
-    """Is a text that is called a table what a console printed?"""
-    from parsers.console_format import feed  # the console's reader, which a table goes without
-
-    return feed.is_console(lines)
-
-
 def are_ids(columns: Sequence[Sequence[Cell]]) -> bool:
     """Rows of whole numbers of which none goes on from row to row: triples of a graph, users and items. What is measured has fractions."""
     several = [c for c in columns if len(c) >= _LEAST]

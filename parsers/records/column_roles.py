@@ -71,9 +71,8 @@ class _Look:
         self.whole = bool(steps) and len(steps) * 4 >= 3 * self.filled
         falls, rises = sum(a > b for a, b in pairwise(numbers)), sum(a < b for a, b in pairwise(numbers))
         self.grows = self.whole and falls * 4 <= len(steps)
-        self.wanders = (
-            self.whole and self.filled >= vocabulary.SEVERAL and min(falls, rises) * 4 > len(steps)
-        )  # the newest row may stand first
+        turns = min(falls, rises)  # the newest row may stand first
+        self.wanders = self.whole and self.filled >= vocabulary.SEVERAL and turns * 4 > len(steps)
         self.counts = self.whole and all(b - a == 1 for a, b in pairwise(numbers))
         moves = [b - a for a, b in pairwise(numbers)]
         self.even = self.whole and len(moves) >= _EVEN and min(moves) > 0 and 4 * moves.count(moves[0]) >= 3 * len(moves)

@@ -23,6 +23,7 @@ import pytest
 from forensics import audits
 from forensics.audits import discover, kept, one_place
 from forensics.audits.engines import cluster, probe
+from forensics.audits.engines import dask as engines_dask
 from forensics.audits.engines.team import Team
 from forensics.errors import Cluster, ForensicsError
 from reports import audit_page as drawn
@@ -192,6 +193,18 @@ def test_on_dask_a_worker_that_cannot_see_the_runs_is_left_out_and_one_that_dies
     assert audit.returncode == 0, told
     assert re.search(rf"Cluster: 1 of 3 Dask workers \(.+\) cannot read {gate.parent / 'runs'}: No such file or directory; left out", told)
     assert as_local(gate.parent, "o")
+
+
+def test_on_dask_a_result_that_its_worker_takes_along_is_not_the_loss_of_the_cluster() -> None:
+    distributed = pytest.importorskip("distributed")
+    with engines_dask.opened(None, 1) as here:
+        future = here.submit(cluster._nothing, "r0", None)
+        assert future.result() == "r0" and here.why(future) == ""
+        (worker,) = distributed.get_client().run(os.getpid).values()
+        os.kill(worker, signal.SIGKILL)
+        while not (why := here.why(future)):
+            time.sleep(0.01)  # the scheduler has not missed the worker yet
+        assert why == "the worker that held its result ended"
 
 
 @pytest.mark.parametrize("lost", ["scheduler", "workers"])

@@ -113,12 +113,15 @@ def _cluster(client: Any, jobs: int | None, refill: Callable[[int], None]) -> Cl
 
     def why(future: Any) -> str:
         bound.pop(future, None)
-        if future.status == "finished":
+        status = future.status  # read once: a worker that dies changes it meanwhile
+        if status == "finished":
             return ""
         if future in stranded:
             return "every worker that could do it ended"
-        if future.status != "error":
+        if status == "cancelled":
             raise lost(name)
+        if status != "error":  # "lost", or "pending" anew: the scheduler will do it once more
+            return "the worker that held its result ended"
         e = future.exception()
         return failure(e, death=type(e).__name__ == "KilledWorker")
 

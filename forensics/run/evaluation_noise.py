@@ -1,16 +1,20 @@
-"""How far evaluations scatter behind their lowest, and whether the last of many stand above it."""
+"""How far evaluations scatter, and whether the last of many stand above their lowest."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from forensics.detectors.eval_noise import noise_of
 from forensics.run.robust import error_of_median, robust_sigma
 from forensics.run.series import Floats
 from forensics.spikes.medians import rolling_median
 
 NOISY = 5  # statistical: second differences; the median of five is off by a factor of two once in ten times
 TENTHS = 10  # unit: tenths of a run
+
+
+def noise_of(x: Floats) -> float:
+    """Scatter of one evaluation, smooth trends taken off."""
+    return robust_sigma(np.diff(x, 2), 0.0) / float(np.sqrt(6))
 
 
 def stands_above(x: Floats, rise: float, noises: float) -> bool:
