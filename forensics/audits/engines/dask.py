@@ -113,23 +113,28 @@ def _cluster(client: Any, jobs: int | None, refill: Callable[[int], None]) -> Cl
 
     def why(future: Any) -> str:
         bound.pop(future, None)
-        status = future.status  # read once: a worker that dies changes it meanwhile
-        if status == "finished":
-            return ""
-        if future in stranded:
-            return "every worker that could do it ended"
-        if status == "cancelled":
-            raise lost(name)
-        if status != "error":  # "lost", or "pending" anew: the scheduler will do it once more
-            return "the worker that held its result ended"
-        e = future.exception()
-        return failure(e, death=type(e).__name__ == "KilledWorker")
+        return _why(future, stranded, name)
 
     def cancel(futures: list[Any]) -> None:
         if futures and client.status == "running":
             client.cancel(futures)
 
     return Cluster(name, "Dask workers", jobs, workers, partial(_in_a_thread, client), submit, why, cancel)
+
+
+def _why(future: Any, stranded: set[Any], name: str) -> str:
+    """Why an ended future has no result; empty where it has. ``stranded``: those that we cancelled. Raises what ends the audit."""
+    status = future.status  # read once, and first: it changes while we look
+    if status == "finished":
+        return ""
+    if future in stranded:
+        return "every worker that could do it ended"
+    if status == "cancelled":
+        raise lost(name)
+    if status != "error":  # "lost", or "pending" anew: the scheduler will do it once more
+        return "the worker that held its result ended"
+    e = future.exception()
+    return failure(e, death=type(e).__name__ == "KilledWorker")
 
 
 def _in_a_thread(client: Any, probe: Probe, worker: str) -> Future[Any]:
