@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic
@@ -150,7 +150,7 @@ class Case:
             "hypotheses": [_hypothesis(h, rank) for rank, h in enumerate(self.hypotheses, 1)],
             "spikes": list(self.spikes),
             "findings": [_finding(f) for f in self.findings],
-            "checks": _checks(self.checks, self.findings),
+            "checks": list(self.checks),
             "culprits": list(self.culprits),
             "replay": self.replay,
             "guards": self.guards,
@@ -192,15 +192,6 @@ def _hypothesis(h: Hypothesis, rank: int) -> dict[str, Any]:
         "interventions": list(h.interventions),
         "seen_before": [i.to_json() for i in incidents.of_cause(h.id)],
     }
-
-
-def _checks(checks: tuple[Check, ...], findings: tuple[Finding, ...]) -> list[Check]:
-    """A detector of whose kind there is a finding has fired, though a sign alone saw it."""
-    kinds = {kind_of(f.kind): f.id for f in findings}
-    return [
-        replace(c, status="fired", note=f"seen by {kinds[c.id]}") if c.id in kinds and c.status in ("clear", "cannot_tell") else c
-        for c in checks
-    ]
 
 
 def _finding(f: Finding) -> dict[str, Any]:

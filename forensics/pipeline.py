@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import ModuleType
 
-from forensics import evidence, ranking
+from forensics import ranking
 from forensics.batches.culprits import culprits
-from forensics.case import Case, Check, Evidence, Finding, Hypothesis
-from forensics.case_parts import axis_words, headline, last_lines, pictures, run_again, summary, timeline
+from forensics.case import Case, Check, Finding, Hypothesis
+from forensics.case_parts import axis_words, headline, last_lines, pictures, run_again, sign_findings, summary, timeline
 from forensics.case_parts.blind_spots import blind_spots
 from forensics.causes import weigh as weighing
-from forensics.causes.files import causes
 from forensics.checkpoints import run_saves
 from forensics.errors import CannotTell
 from forensics.findings import ALL, GRAVE
@@ -27,7 +26,7 @@ from forensics.run import endings, facts
 from forensics.run.inputs import ANY_LOSS, OBJECTIVE
 from forensics.run.once import once
 from forensics.run.series import series
-from forensics.signs.sign import CANNOT_TELL, SEEN, Sign, Symptoms, effects, look, looks
+from forensics.signs.sign import SEEN, Sign, Symptoms, look
 from forensics.version import VERSION
 from parsers.tables import Run
 
@@ -107,10 +106,10 @@ def examined(run: Run) -> tuple[tuple[Finding, ...], tuple[Check, ...], dict[str
     found, checks = detect(run)
     signs, errors = look(Symptoms(run, tuple(found)))
     told = _settings_in_context(found, signs)
-    more, looked = _symptoms_of(run, signs, {f.id for f in told if f.severity in GRAVE})
+    more, looked = sign_findings.symptoms(run, signs, {f.id for f in told if f.severity in GRAVE})
     findings = sorted([*told, *more], key=_in_order)
     broken = [Check(name, "error", error) for name, error in errors.items()]
-    return tuple(findings), (*checks, *looked, *broken), signs
+    return tuple(findings), (*sign_findings.answered(checks, more), *looked, *broken), signs
 
 
 @once
@@ -156,39 +155,6 @@ def detect(run: Run) -> tuple[list[Finding], list[Check]]:
 
 def _in_order(f: Finding) -> tuple[bool, int, str]:
     return f.first_step is None, f.first_step or 0, f.kind
-
-
-def _symptoms_of(run: Run, signs: dict[str, Sign], grave: Container[str]) -> tuple[list[Finding], list[Check]]:
-    """The signs that are symptoms of their own as findings and checks, where no detector's finding says the same; and the settings that
-    a cause warns of, beside what the curve shows of it, where no `grave` finding does."""
-    found, checks = [], []
-    for name, at in effects().items():
-        sign, said = signs[name], signs[name].text.rstrip(".")
-        if sign.state == CANNOT_TELL:
-            checks.append(Check(name, "cannot_tell", said, needs=(at,)))
-        elif sign.state == SEEN:
-            checks.append(Check(name, "fired", "1 found", rule=looks()[name].__doc__ or ""))
-            if not any(f.severity in GRAVE for f in sign.findings):
-                first, last = sign.numbers.get("first"), sign.numbers.get("last")
-                shown = _shown(run, at, sign)
-                found.append(Finding(f"{name}-{first}", name, said, first, last, "warning", shown))
-        else:
-            checks.append(Check(name, "clear"))
-    there = {name for name, sign in signs.items() if sign.state == SEEN}
-    for name, *beside in sorted({e.signs for c in causes().values() for e in c.warns if e.among(there)}):
-        said = "; ".join(signs[n].text.rstrip(".") for n in (name, *beside))
-        if all(f.kind != name for f in found) and not any(f.id in grave for f in signs[name].findings):
-            checks.append(Check(name, "fired", "1 found", rule=looks()[name].__doc__ or ""))
-            found.append(Finding(name, name, said, None, None, "warning", _shown(run, "", signs[name])))
-    return found, checks
-
-
-def _shown(run: Run, at: str, sign: Sign) -> tuple[Evidence, ...]:
-    """The curve that a sign looks at, around its steps; else the place where what it saw stands."""
-    s, first, last = series(run, at), sign.numbers.get("first"), sign.numbers.get("last")
-    if s is not None and first is not None and len(s) > 1:
-        return (evidence.window(s, first, int(s.step[-1]) if last is None else last, title=s.tag, where=sign.where or s.place(run, 0)),)
-    return (evidence.text("where it stands", [], sign.where),) if sign.where else ()
 
 
 def _settings_in_context(findings: Sequence[Finding], signs: dict[str, Sign]) -> list[Finding]:

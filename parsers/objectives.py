@@ -93,22 +93,11 @@ def is_likelihood(tag: str) -> bool:
     return told is not None and told.whole and told.rises
 
 
-def rises_or_falls(tag: str) -> bool:
-    """Whether a tag names an objective that some raise and others lower: its values tell which."""
+def is_among(tag: str, those: str) -> bool:
+    """Whether a tag names an objective of a list of names.toml: ``either`` (some raise it, others lower it), ``shares`` (one at most), or
+    ``never_negative`` (values below zero show that it was logged with the other sign)."""
     told = objective(tag)
-    return told is not None and told.core in data()["objective"]["either"]
-
-
-def is_share(tag: str) -> bool:
-    """Whether a tag names a share of what is right or found, which is one at most."""
-    told = objective(tag)
-    return told is not None and told.core in data()["objective"]["shares"]
-
-
-def is_never_negative(tag: str) -> bool:
-    """Whether a tag names a cost whose values below zero show that it was logged with the other sign."""
-    told = objective(tag)
-    return told is not None and told.core in data()["objective"]["never_negative"]
+    return told is not None and told.core in data()["objective"][those]
 
 
 def stand_ins(meanings: Mapping[tuple[str, str], Meaning], criteria: Collection[str] = ()) -> dict[tuple[str, str], Meaning]:

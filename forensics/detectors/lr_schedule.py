@@ -10,7 +10,8 @@ How it decides
     where the distances agree as well as the logged steps can tell, and one to no higher than before where config names a cycle. A rate that jumps in every
     fourth row has a cycle shorter than its rows are apart. A jump at the beginning of a new attempt (or of one that only a silence tells, or a rate that is
     cut off on its way down and begins again with its first values, a warmup among them or a line that tells of a loaded checkpoint beside them) is a
-    schedule that was reset; inside an attempt the rate left its own path. It tells the shape (constant, warmup, decay), peak and length of the warmup, too.
+    schedule that was reset; inside an attempt the rate left its own path. It tells the shape (constant, warmup, decay), peak and length of the warmup, too;
+    and for information where the rate falls at once, to half and less, from where it stood to where it stays, if it falls in no other way.
 
 Cannot tell
     Where the rate was not logged; or was rounded by the console (1e-7 prints as 0.000000).
@@ -32,20 +33,14 @@ from forensics.run import settings
 from forensics.run.configured_rate import cycles_up_to
 from forensics.run.inputs import needed
 from forensics.run.plan import planned_steps
-from forensics.run.rate_shape import asked_twice
-from forensics.run.robust import median, walked_digit
+from forensics.run.rate_cycles import HEIGHT, JUMP, SHARE, cycles, jumps
+from forensics.run.robust import median
 from forensics.run.series import Series, series
 from forensics.run.silent_restarts import with_silent_restarts
 from parsers.tables import Run
 
 NEEDS = ["lr"]
-# of the row before; of the peak. Measured: at 0.7 of JUMP two more faulty runs, at 1.4 one less, healthy alike (docs/thresholds.md)
-JUMP, SHARE, OFTEN = 1.5, 0.02, 4  # bound: so many jumps, and one in as many rows
-SAME = 0.95  # share of the values that a cycle takes again; bound: one of twenty may be a corner between two logged steps
-MOVES = 0.5  # bound: of its values, from one to the next; half of a period that is seen again
-REGULAR = 0.1  # distances of warm restarts agree this well; not critical: logs that miss every tenth row still do (docs/thresholds.md)
-LOW = 0.4  # of the peak: from below this a warm restart comes; measured: at 0.56 one of 15 faulty runs is lost (docs/thresholds.md)
-HEIGHT = 0.1  # of the peak; bound: six rows of a cycle or more show its top, and a cosine loses 7 % in its first sixth
+HALF, MOST = 0.5, 10  # unit: the mildest step that schedules are told with; bound: more are a decay in stairs
 SMALLEST_EFFECT = f"a rise by more than a factor of {JUMP} and {SHARE:.0%} of the peak between two logged values, after the warmup"
 
 
@@ -63,71 +58,43 @@ class Facts(BaseFacts):
     attempt: int
 
 
+@dataclass(frozen=True)
+class Drops(BaseFacts):
+    """Falls of the rate at once: those of a step schedule, of a plateau rule, of a hand."""
+
+    steps: tuple[int, ...]
+    before: float
+    after: float  # the last of them
+
+
 def detect(run: Run) -> Iterator[Finding]:
     s = with_silent_restarts(run, needed(run, "lr"))
-    ups = [i for i in _jumps(s) if not _inside_warmup(s, i) and not _stairs(s, i) and not _ramp(s, i) and not _climbs_by_epoch(run, s, i)]
+    ups = [i for i in jumps(s) if not _inside_warmup(s, i) and not _stairs(s, i) and not _ramp(s, i) and not _climbs_by_epoch(run, s, i)]
     inside = [i for i in ups if s.attempt[i] == s.attempt[i - 1]]
-    planned = _restarts(s, inside)
+    planned = cycles(s, inside)
     if (top := cycles_up_to(run)) is not None:  # from low to a peak that was set or reached; higher up a cycle does not go by itself
         planned += [i for i in inside if s.value[i] <= (1 + HEIGHT) * max(top, np.max(s.value[:i]))]
     for i in [*(i for i in inside if i not in planned), *(i for i in ups if s.attempt[i] != s.attempt[i - 1]), *_returns(s)]:
         yield _finding(run, s, i)
+    if rows := _drops(s):
+        yield _told(run, s, rows)
 
 
-def restarts(s: Series) -> list[int]:
-    """Rows of a rate at which its schedule begins another cycle: warm restarts, cycles that are no fault."""
-    return _restarts(s, [i for i in _jumps(s) if s.attempt[i] == s.attempt[i - 1]])
+def _drops(s: Series) -> list[int]:
+    """Rows at which the rate falls to half and less from where it stood, and stays; none where it also falls in another way."""
+    x, one = s.value, np.diff(s.attempt) == 0
+    falls = np.flatnonzero((x[1:] < x[:-1]) & one) + 1
+    there = [i for i in falls.tolist() if i >= 2 and x[i - 2] == x[i - 1] and 0 < x[i] <= HALF * x[i - 1] and (x[i : i + 2] <= x[i]).all()]
+    return there if 0 < len(there) == len(falls) <= MOST else []
 
 
-def _restarts(s: Series, inside: list[int]) -> list[int]:
-    if (len(inside) >= 3 and _regular(s.step[inside])) or len(inside) >= max(OFTEN, len(s) / OFTEN):
-        return inside  # cosine with warm restarts, cyclic; or of a cycle that is shorter than the rows are apart
-    again = {*_periodic(s, inside), *_repeats(s, inside), *_triangles(s, inside), *(i for i in inside if _cycle(s, i))}
-    # from low to where a warm restart went before, too near the end to show its way down
-    high = [i for i in inside if s.value[i - 1] <= LOW * s.value[i]]
-    later = [i for i in high if any(c < i and 0.95 <= s.value[i] / s.value[c] <= 1.05 for c in again)]
-    return [i for i in inside if i in again or i in later]
-
-
-def _repeats(s: Series, inside: list[int]) -> list[int]:
-    """All jumps, where each comes again one period later or was made one earlier, by a rate that never rests and goes up and down through the same values
-    over and over: a cycle of any shape."""
-    x, n = s.value, len(s)
-    if not inside or np.ptp(np.diff(s.step)) > 0 or not np.isfinite(x).all() or (np.diff(x) != 0).mean() < MOVES:
-        return []
-    turns = int((np.diff(np.sign(np.diff(x))) != 0).sum())
-    near, i = HEIGHT * np.abs(x), inside[0]
-    alike = np.flatnonzero((np.abs(x[1:] - x[i]) <= near[i]) & (np.abs(x[:-1] - x[i - 1]) <= near[i - 1])) + 1
-    for p in sorted({abs(i - j) for j in alike.tolist()} - {0, 1}):
-        again = np.abs(x[p:] - x[:-p]) <= near[:-p]
-        once = turns <= 2 * (n / p + 1)  # a top and a bottom each
-        if once and len(again) >= MOVES * p and again.mean() >= SAME and all(j >= p or j + p < n for j in inside):
-            return inside
-    return []
-
-
-def _triangles(s: Series, inside: list[int]) -> list[int]:
-    """All jumps, where the rate climbs three times from its bottoms at even distances, no steeper and no higher than at first: a triangular
-    cycle (arXiv:1506.01186), whose corners fall between the logged steps."""
-    moves = np.diff(s.value)
-    bottoms = [0, *np.flatnonzero((moves[:-1] < 0) & (moves[1:] > 0)) + 1]
-    falls = np.flatnonzero(moves < 0)
-    if len(bottoms) < 3 or not len(falls) or np.ptp(np.diff(s.step[bottoms])) > 2 * s.interval:
-        return []
-    slopes = moves / np.maximum(np.diff(s.step), 1)
-    first = slopes[: falls[0]]
-    steep = all(slopes[i - 1] <= (1 + HEIGHT) * first.max() for i in inside) if len(first) else False
-    return inside if steep and s.value.max() <= (1 + HEIGHT) * s.value[: falls[0] + 1].max() else []
-
-
-def _jumps(s: Series) -> list[int]:
-    """Rows whose rate is more than JUMP times that of the row before (in step order within an attempt)."""
-    before, after = s.value[:-1], s.value[1:]
-    ok = (before > 0) & np.isfinite(before) & np.isfinite(after) & (np.diff(s.step) > 0)
-    least = max(SHARE * float(known.max()), 1.5 * walked_digit(known)) if len(known := s.value[np.isfinite(s.value)]) else 0.0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        jumps = np.flatnonzero(ok & (after > JUMP * before) & (after - before > least)) + 1
-    return [i for i in jumps.tolist() if not asked_twice(s, i)]
+def _told(run: Run, s: Series, rows: list[int]) -> Finding:
+    steps, before, after = tuple(int(s.step[i]) for i in rows), float(s.value[rows[0] - 1]), float(s.value[rows[-1]])
+    at = f"at step {steps[0]}" if len(rows) == 1 else f"in {len(rows)} drops, the first at step {steps[0]}, the last at step {steps[-1]}"
+    marks = [{"step": step, "label": f"{s.value[i]:.3g}", "kind": "event"} for step, i in zip(steps, rows, strict=True)]
+    shown = evidence.window(s, steps[0], steps[-1], *marks, title=f"{s.tag}, which falls at once", where=s.place(run, rows[0]))
+    title = f"Learning rate falls from {before:.3g} to {after:.3g} {at}"
+    return evidence.on_rows(s, (rows[0], rows[-1]), Drops(steps, before, after), title, "info", shown, key="drops")
 
 
 def _inside_warmup(s: Series, i: int) -> bool:
@@ -190,50 +157,6 @@ def _returns(s: Series) -> list[int]:
         if old > 0 and new >= 0 and len(ahead) > 2 and (anew or (new < old / JUMP and float(ahead.max()) > 2 * max(new, 1e-30))):
             found.append(int(i))
     return found
-
-
-def _periodic(s: Series, inside: list[int]) -> list[int]:
-    """Jumps from low to one height, or to heights that shrink by one factor (timm), at even distances, or distances that grow by a whole factor
-    (SGDR, arXiv:1608.03983), counted from the first row or the first top. A step is known to an interval: two are a distance's slack."""
-    up = [i for i in inside if s.value[i - 1] <= LOW * s.value[i]]
-    if len(up) < 2:
-        return []
-    top = int(np.nanargmax(s.value[: up[0]]))
-    heights = s.value[up]
-    even = np.ptp(heights) <= HEIGHT * heights.max() and s.value[top] <= (1 + HEIGHT) * heights.max()  # a warmup may hide the first top
-    factors = heights / s.value[[top, *up[:-1]]]
-    if not even and (factors.max() > 1 or np.ptp(factors) > HEIGHT * factors.max()):
-        return []
-    slack = 2 * s.interval
-    for start in (0, top):
-        gaps = np.diff(s.step[[start, *up]])
-        factor = max(round(median(gaps[1:] / np.maximum(gaps[:-1], 1))), 1)
-        off = np.abs(gaps[1:] - factor * gaps[:-1])
-        exact = (off == 0).all() and np.ptp(s.value[[top, *up]]) == 0  # of a rate that is logged by epoch, where it is set
-        if (gaps.min() >= 3 * slack and (off <= slack * factor).all()) or (gaps.min() >= 3 * s.interval and exact):
-            return up
-    return []
-
-
-def _cycle(s: Series, i: int) -> bool:
-    """A warm restart: from low back to the very peak, and down again the way the first cycle went."""
-    attempt = np.flatnonzero(s.attempt == s.attempt[i])
-    top = attempt[0] + int(np.argmax(s.value[attempt[0] : i]))
-    if not 0.95 <= s.value[i] / max(float(s.value[top]), 1e-30) <= 1.05 or s.value[i - 1] > LOW * s.value[i]:
-        return False
-    n = min(i - top, len(s) - i)
-    first, again = s.value[top : top + n], s.value[i : i + n]
-    same = n > 1 and np.ptp(first) > 0 and np.allclose(again, first, rtol=1e-6, atol=0)  # to the last digit
-    moved = n >= 5 and float(np.ptp(first)) > 0.1 * float(first.max())
-    return same or (moved and bool(np.median(np.abs(again - first)) <= 0.1 * float(np.ptp(first))))
-
-
-def _regular(steps: np.ndarray) -> bool:
-    gaps = np.diff(steps)
-    growth = gaps[1:] / np.maximum(gaps[:-1], 1)
-    factor = median(growth)  # equal periods, or periods that grow by one factor; of two alone by a whole one
-    whole = len(growth) > 1 or abs(factor - max(round(factor), 1)) <= REGULAR * factor
-    return bool(whole and np.ptp(growth) <= REGULAR * max(factor, 1e-9))
 
 
 def _finding(run: Run, s: Series, i: int) -> Finding:

@@ -20,6 +20,6 @@ def above_one(run: Run) -> tuple[Series, int] | None:
         x = s.value[s.usable]
         if len(x) < LEAST or not EXACT < x.max() - 1 <= MOST - 1 or x.min() < 0 or median(x) > 1:
             continue
-        if s.name.startswith("acc.") or objectives.is_share(s.tag):
+        if s.name.startswith("acc.") or objectives.is_among(s.tag, "shares"):
             return s, int(np.flatnonzero(s.usable)[np.argmax(x > 1 + EXACT)])
     return None

@@ -80,7 +80,7 @@ def loss_of(run: Run) -> Series:
 
 def _is_negated(s: Series) -> bool:
     values = s.value[surviving(s)]
-    return objectives.is_never_negative(s.tag) and len(values) > 0 and bool(values.max() < 0)
+    return objectives.is_among(s.tag, "never_negative") and len(values) > 0 and bool(values.max() < 0)
 
 
 def _may_be_hits(run: Run, s: Series) -> bool:
@@ -107,7 +107,7 @@ def objective(run: Run) -> Series:
         if s is None:
             raise
     ends = s.value[surviving(s)][[0, -1]] if surviving(s).any() else np.zeros(2)
-    if objectives.rises_or_falls(s.tag) and ends[1] < ends[0]:
+    if objectives.is_among(s.tag, "either") and ends[1] < ends[0]:
         raise CannotTell(f"{s.tag} ends below its beginning: the log does not say whether it is to rise or to fall")
     if objectives.is_likelihood(s.tag) and surviving(s).any() and s.value[surviving(s)][0] > 0:
         raise CannotTell(f"{s.tag} begins above zero: the log does not say whether it is to rise or to fall") from None

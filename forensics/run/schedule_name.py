@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.detectors import lr_schedule
 from forensics.run.inputs import surviving
+from forensics.run.rate_cycles import restarts
 from forensics.run.series import Floats, Ints, series
 from parsers.tables import Run
 
@@ -34,7 +34,7 @@ def named(run: Run) -> tuple[str, int] | None:
     if len(x) < LEAST or x.max() <= 0 or step[-1] == step[0]:
         return None
     top = int(np.flatnonzero(x >= (1 - ROUNDED) * x.max())[0])
-    if cycles := lr_schedule.restarts(s):
+    if cycles := restarts(s):
         return f"{len(cycles) + 1} cycles (warm restarts)", int(rows[top])
     return _words(step, x / x.max(), top), int(rows[top])
 

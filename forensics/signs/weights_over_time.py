@@ -106,7 +106,7 @@ def weights_leap(s: Symptoms) -> Sign:
             continue
         text = f"{n.tag} goes from {x[leaps[0]]:.4g} to {x[leaps[0] + 1]:.4g} between steps {before} and {after}"
         told = f"{text}; never before did it go further than {farthest[leaps[0] - 1]:.2g} from one value to the next, and no gradient drove it."
-        return seen(told, where=n.place(s.run, int(rows[leaps[0] + 1])), first=after)
+        return seen(told, where=n.place(s.run, int(rows[leaps[0] + 1])), first=after, last=after)
     return absent(f"{logged[0].tag} does not leap, or the gradient, the rate or a restart leaps with it.", where=logged[0].place(s.run, 0))
 
 
