@@ -14,7 +14,7 @@ How it decides
     update had touched, and the loss does not fall in order from the next one on, to half of it; or where the loss ends a thousand times as far below zero as it began
     above. Where the evaluation goes on getting better to the end meanwhile, or the weight of a KL term lifts the loss, it is information. A loss that has fallen from
     value to value since its top, and lost half of its rise, is a spike that comes back. Where no loss was logged a score is judged, and the reward wherever it was,
-    turned round: it has to lose half of what it had gained, too, in its mean by three standard errors.
+    turned round: it has to lose half of what it had gained, too, in its mean by three standard errors, and not to make up a third of that.
 
 Cannot tell
     With fewer than eight values of the loss, unless there are five that never give back a quarter of their fall. A rise caused by harder data or
@@ -35,12 +35,12 @@ from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run.evaluations import improves_after
-from forensics.run.inputs import LOST, OBJECTIVE, whole_means
+from forensics.run.inputs import LOST, OBJECTIVE, comes_back, whole_means
 from forensics.run.partial_window import first_is_partial
 from forensics.run.robust import SIGMA, error_of_median, mean_exceeds, median
 from forensics.run.series import Series
 from forensics.spikes import excursions, medians
-from forensics.spikes.trend import HALF, IN_ORDER, ORDERED, falls_in_order, turn, wanders
+from forensics.spikes.trend import HALF, IN_ORDER, ORDERED, falls_in_order, falls_without_end, far_below_zero, turn, wanders
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
@@ -55,7 +55,6 @@ NOISES = 8.0
 UNDONE = 0.05  # of all that the loss had fallen; not critical in the runs of docs/thresholds.md: it keeps out losses near zero
 # statistical: values of the shortest level, whose median is off by half a sigma; in fewer than three levels of that, three make a median
 FEW, FEWEST = 5, 3
-BELOW = 1000.0  # bound: times its first values, below zero; a log-likelihood of numbers falls below zero by as much as it began with, or ten times
 TWICE = 2.0  # measured: 3 of 1,173 made runs, all faulty, and 3 real ones, all diverged; at 1.25 two real ones that were well, too
 CLIMB, STRETCH = 1.25, 0.1  # measured: at 0.7 of CLIMB four of 107 healthy runs fire, at 1.4 none is lost; STRETCH: not critical
 
@@ -106,11 +105,10 @@ def detect(run: Run) -> Iterator[Finding]:
     start, last = int(s.step[row]), int(s.step[rows[-1]])
     held, left = x[max(best - width + 1, 0) : best + 1], x[-width:]
     low, end = median(held), median(left)
-    if end <= low or (s.rises and (end - low < LOST * _gained(x[: best + 1], low) or not mean_exceeds(left, held))):
+    if end <= low or (s.rises and (not mean_exceeds(left, held) or _is_borne(x, best, width, end))):
         return
     how = f"{end / low - 1:.0%} above" if abs(end) < 100 * abs(low) else f"{end / low:.2g} times" if low else "above"
-    half = x[(at + len(x)) // 2 :][:width]
-    moves = "drifts up to" if end >= median(half) else "stays up: it ends at"
+    moves = "drifts up to" if end >= median(x[(at + len(x)) // 2 :][:width]) else "stays up: it ends at"
     title = f"From step {start} the loss {moves} {end:.4g}, {how} its best level of {low:.4g}"
     if s.rises:
         title = f"From step {start} {s.tag} falls to {-end:.4g}, below its best level of {-low:.4g}"
@@ -148,10 +146,12 @@ def _recovers(y: excursions.Floats, best: float) -> bool:
     return len(after) >= FEW and bool((after < 0).all()) and y[-1] - best < HALF * (y[top] - best)
 
 
-def _gained(x: excursions.Floats, low: float) -> float:
-    """What an objective had gained at its best, from the worst before it; of one that gained nothing, the level that it began with."""
-    first, worst = median(x[:FEW]), float(medians.rolling_median(x, FEW).max())
-    return worst - low if worst - low > RISE * abs(worst) else abs(first)
+def _is_borne(x: excursions.Floats, best: int, width: int, end: float) -> bool:
+    """Whether an objective lost less than half of what it had gained at its best since the worst before it (of nothing gained, of its first level), or
+    has made up a third of what it lost."""
+    low, worst = median(x[max(best - width + 1, 0) : best + 1]), float(medians.rolling_median(x[: best + 1], FEW).max())
+    gained = worst - low if worst - low > RISE * abs(worst) else abs(median(x[:FEW]))
+    return end - low < LOST * gained or comes_back(-low, -float(medians.rolling_median(x, width)[best:].max()), -end)
 
 
 def _spreads(y: excursions.Floats) -> list[tuple[int, excursions.Floats]]:
@@ -198,18 +198,9 @@ def _undone(y: excursions.Floats, width: int, best: float) -> float:
     return float(np.exp(y[:width].mean()) - np.exp(best)) * UNDONE
 
 
-def falls_without_end(x: excursions.Floats) -> bool:
-    """Whether a loss ends far below zero: what it is the error of has no lowest value, as a cross entropy of targets outside of 0 to 1 has none."""
-    return median(x[-FEW:]) < _far_below(x)
-
-
-def _far_below(x: excursions.Floats) -> float:
-    return -BELOW * max(1.0, float(np.abs(x[:FEW]).max()))
-
-
 def _below_zero(run: Run, s: Series, rows: excursions.Ints) -> Finding:
     x, step = s.value[rows], s.step[rows]
-    at = int(np.flatnonzero(x < _far_below(x))[0])
+    at = int(np.flatnonzero(x < far_below_zero(x))[0])
     first, final, start, last = float(x[0]), median(x[-FEW:]), int(step[at]), int(step[-1])
     title = f"The loss falls through zero and without end: {first:.4g} at the beginning, {final:.4g} at the end"
     facts = Facts(start, first, final, rise=0.0, best_step=start, first=first)

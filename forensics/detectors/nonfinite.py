@@ -11,7 +11,7 @@ How it decides
     such steps as a matter of routine, and where the norm is finite again and less than a fifth of it is not. It also measures how calm the gradient norm was just before: an explosion announces
     itself there, a bad sample does not. Frames that a program printed (transformers' DebugUnderflowOverflow) are read for the first module whose
     output is not finite. NaN before the first finite value and never after it is a number that was not
-    computed yet (a replay buffer that fills up): an update cannot undo a NaN. The best value so far is infinite before there is one.
+    computed yet (a replay buffer that fills up): an update cannot undo a NaN; where the rate warms up meanwhile updates are made, and it counts. The best value so far is infinite before there is one.
 
 Cannot tell
     Some loggers hide it: Hugging Face replaces a NaN in the running mean, Megatron leaves the field out of the line. Then
@@ -84,7 +84,7 @@ def detect(run: Run) -> Iterator[Finding]:
     losses = [name for name in LOSSES if series(run, name) and (name.startswith("loss") or not series(run, f"loss{name[3:]}"))]
     watched = [by_rank(run, name) for name in losses] or [[s] for name in ("loss.aux", *RISING) for s in parts(run, name)]
     for ranks in (*watched, *(by_rank(run, name) for name in ("rl.loss_policy", "rl.loss_value", "grad.norm"))):
-        sick = [(s, bad) for s in ranks if len(bad := _computed(s))]
+        sick = [(s, bad) for s in ranks if len(bad := _computed(run, s))]
         if sick:
             found = True
             first = min(sick, key=lambda x: int(x[0].step[x[1][0]]))
@@ -102,13 +102,20 @@ def _nan_to_the_end(s: Series) -> Ints:
     return bad if len(bad) and bad[0] == len(s) - len(bad) else bad[:0]
 
 
-def _computed(s: Series) -> Ints:
+def _computed(run: Run, s: Series) -> Ints:
     """The rows that are not finite; none where all of them are NaN before the first finite value of the same process: those were not
-    computed yet."""
+    computed yet, unless the rate warms up meanwhile."""
     bad = np.flatnonzero(~np.isfinite(s.value))
     leading = 0 < len(bad) < len(s) and bad[-1] == len(bad) - 1 and len(np.unique(s.attempt[: len(bad) + 1])) == 1
     begun = np.isnan(s.value[bad]) | (_BEST.search(words(s.tag)) is not None)  # the best so far begins at infinity
-    return bad[:0] if leading and bool(begun.all()) else bad
+    return bad[:0] if leading and bool(begun.all()) and not _warms_up(run, int(s.step[bad[-1]])) else bad
+
+
+def _warms_up(run: Run, until: int) -> bool:
+    """Whether the rate rises up to a step: a scheduler takes its steps with the updates."""
+    lr = series(run, "lr")
+    x = lr.value[lr.step <= until] if lr is not None else np.zeros(0)
+    return len(x) > 1 and bool(x[-1] > x[0])
 
 
 def smallest_effect(run: Run) -> str:

@@ -7,7 +7,8 @@ How it decides
     Takes medians of five logged rewards. A collapse begins where they fall short of the best so far by half of its gain over
     the first level, and ends where half of that loss is made up. Gain and loss must both be eight times the noise of such a median. The three
     deepest are told, for information: policies collapse and recover in runs that end well. That a run ends without its
-    reward is judged elsewhere; but a reward that ends eight times that noise, and half of itself, below its first level is a warning.
+    reward is judged elsewhere; but a reward that ends eight times that noise, and half of itself, below its first level is a warning, unless a
+    third of what it had lost is made up by then.
 
 Cannot tell
     With fewer than 20 rewards. A reward that never rose has nothing to lose; that is for the plateau detector to say.
@@ -27,7 +28,7 @@ import numpy as np
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
-from forensics.run.inputs import LOST, is_policy, needed, surviving
+from forensics.run.inputs import LOST, comes_back, is_policy, needed, surviving
 from forensics.run.robust import error_of_median, noise_by_steps
 from forensics.run.series import Floats
 from forensics.spikes.medians import centred_median
@@ -73,7 +74,8 @@ def detect(run: Run) -> Iterator[Finding]:
     y = centred_median(s.value[rows], WIDTH)
     error = error_of_median(noise_by_steps(s.value[rows]), WIDTH)
     first, final = float(y[:WIDTH].max()), float(np.median(y[-max(len(y) // 10, WIDTH) :]))
-    if is_policy(run) and first - final >= max(NOISES * error, LOST * abs(first)) and final < float(y[0]):
+    below = first - final >= max(NOISES * error, LOST * abs(first)) and final < float(y[0])
+    if is_policy(run) and below and not comes_back(first, float(y.min()), final):
         title = f"{s.tag} ends at {final:.4g}, below its first level of {first:.4g}"
         shown = evidence.window(s, int(s.step[rows[0]]), int(s.step[rows[-1]]), title=s.tag, margin=0, where=s.place(run, rows[-1]))
         yield evidence.on_rows(s, (rows[0], rows[-1]), BelowFirst(first, final), title, "warning", shown, key="below-first")

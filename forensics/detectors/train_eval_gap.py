@@ -34,7 +34,6 @@ import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.detectors.divergence import falls_without_end
 from forensics.errors import CannotTell
 from forensics.run import last_errors, loss_terms
 from forensics.run.climbs import climbs
@@ -45,6 +44,7 @@ from forensics.run.no_better_since import FIFTH, falls_since, no_better_since
 from forensics.run.robust import error_of_median, median, robust_sigma
 from forensics.run.scores import held_out, of_unnamed_data, scores_hold
 from forensics.run.series import Series, series
+from forensics.spikes.trend import falls_without_end
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 

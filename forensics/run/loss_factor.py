@@ -25,6 +25,8 @@ AT_CHANCE = 0.04  # an untrained model's loss against ln(classes): as logger_art
 AT_EVALUATION = 0.1  # two losses of one model on other batches; factors that config sets are mostly two times apart
 SAME = 0.25  # measured: of sums the first three are within 18 %; of one sound run whose ratio is by chance its batch size they double
 ALONE = 8.0  # bound: one ratio that is smaller is a whole number by chance, as it was of a sound run with batches of two
+# bound: of five ratios that change with what is learnt one is off; unit: a tenth, and half of the first loss
+OFTEN, LEARNT, HALF = 5, 0.1, 0.5
 EARLY, BEGINS = 3, 10  # evaluations; steps by which the log must begin
 
 _BATCH = (
@@ -75,6 +77,24 @@ def agreed(found: Sequence[Measured]) -> Measured | None:
     if len(found) < 2 or min(m.ratio for m in found) < LEAST:
         return None
     return found[0] if abs(found[0].ratio / found[1].ratio - 1) <= found[1].near else None
+
+
+def divided(run: Run) -> Measured | None:
+    """The evaluation loss over the training loss beside it, where that is one whole factor, two and more, in all of five evaluations and more that get better, from
+    where half of the first loss is left on: an overfitted model's ratio grows. None where it is not."""
+    loss, held = series(run, "loss.train"), series(run, "loss.eval")
+    if loss is None or held is None or not len(rows := surviving(loss)) or len(at := surviving(held)) < OFTEN:
+        return None
+    x, beside = held.value[at], _around(loss, rows, held.step[at])
+    early = (beside > 0).all() and beside[0] >= HALF * loss.value[rows[0]]  # later on a model may be that much better on what it has seen
+    if not early or not 0 < x[-1] < (1 - LEARNT) * x[0]:
+        return None
+    ratios = x / beside
+    n = max(2, round(float(np.median(ratios))))
+    if (np.abs(ratios / n - 1) > AT_EVALUATION).any() or ratios.max() > (1 + AT_EVALUATION) * ratios.min():
+        return None
+    first, last = int(held.step[at[0]]), int(held.step[at[-1]])
+    return Measured(1 / n, f"the evaluation loss ({held.tag})", first, last, held.place(run, at[0]), AT_EVALUATION)
 
 
 def candidates(run: Run) -> list[Factor]:

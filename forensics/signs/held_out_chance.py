@@ -107,7 +107,7 @@ def _knew(curve: Series, train: Series, begin: float) -> bool:
 
 def eval_at_chance_throughout(s: Symptoms) -> Sign:
     """Every evaluation is as bad as guessing: a loss at or above ln(classes or tokens), an accuracy of 1 / classes, an AUC of 0.5, an R2 of 0."""
-    told = [t for t in (_loss(s.run), _accuracy(s.run), _implied(s.run), *map(_score, scores(s.run))) if t is not None]
+    told = [t for t in (_loss(s.run), _accuracy(s.run), _implied(s.run), _no_surer(s.run), *map(_score, scores(s.run))) if t is not None]
     for state in (ABSENT, SEEN):  # one score that learnt is enough: a loss may be bad for being too sure
         if found := [t for t in told if t.state == state]:
             return found[0]
@@ -171,6 +171,19 @@ def _implied(run: Run) -> Sign | None:
         return None
     text = f"The lowest of {len(x)} evaluation losses is {best:.4g}, and {share.min():.3g} to {share.max():.3g} of the answers are right"
     return seen(f"{text}: what guessing among {n} gives.")
+
+
+def _no_surer(run: Run) -> Sign | None:
+    """A loss that gets no better than at first, and no more right answers at the end than exp(-loss): among equals guessing gives just that, and who knows
+    anything is right more often than surprised (Jensen's inequality)."""
+    s, x, share = series(run, "loss.eval"), held.evaluations(run)[1], held.shares(held.evaluations(run, "acc.eval")[1])
+    if s is None or held.outcomes(run) is not None or min(len(x), len(share)) <= LEAST or x.min() <= 0 or not is_likelihood(s.tag):
+        return None
+    cost, right = median(x[-LEAST:]), median(share[-LEAST:])
+    if x.min() < (1 - LEARNED) * x[0] or right > GUESSED * math.exp(-cost):
+        return None
+    text = f"{s.tag} is {x[0]:.4g} at first and {x.min():.4g} at its best, and {right:.3g} of the answers are right at the end"
+    return seen(f"{text}: guessing at such a cost gives {math.exp(-cost):.3g}.")
 
 
 def _score(s: Score) -> Sign | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.detectors import eval_jump, eval_noise, train_eval_gap
-from forensics.detectors.divergence import falls_without_end
 from forensics.errors import CannotTell
 from forensics.run import evaluations as held
 from forensics.run import settings
@@ -16,6 +15,7 @@ from forensics.run.series import Floats, Ints, Series, names, series
 from forensics.run.usable_values import first_level, nan_from
 from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from forensics.spikes.trend import falls_without_end
 
 SUBJECT = "held_out"  # the other half of it
 EFFECTS = {

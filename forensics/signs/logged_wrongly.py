@@ -26,7 +26,8 @@ def unit_artefact(s: Symptoms) -> Sign:
 
 
 def loss_times_constant(s: Symptoms) -> Sign:
-    """At first the training loss is n times the evaluation loss, or n times chance, and config sets n, or n times both: a sum for a mean."""
+    """At first the training loss is n times the evaluation loss, or n times chance, and config sets n, or n times both: a sum for a mean. Or it is one n-th of
+    the evaluation loss throughout: divided twice."""
     measured = loss_factor.measured(s.run)
     if not measured:
         return cannot_tell("neither an early evaluation loss nor chance level is known to hold the first training losses against.")
@@ -38,6 +39,9 @@ def loss_times_constant(s: Symptoms) -> Sign:
     if both := loss_factor.agreed(measured):
         text = f"The training loss is {both.ratio:.3g} times {both.against} and {measured[1].ratio:.3g} times {measured[1].against}"
         return seen(f"{text}: one factor, which no setting tells.", where=both.where, first=both.step, last=measured[1].last)
+    if part := loss_factor.divided(s.run):
+        text = f"The training loss is 1/{round(1 / part.ratio)} of {part.against} at each evaluation from step {part.step} to {part.last}"
+        return seen(f"{text}, while both get better.", where=part.where, first=part.step, last=part.last)
     m = measured[0]
     text = f"The training loss is {m.ratio:.3g} times {m.against} at step {m.step}"
     if m.ratio >= loss_factor.LEAST and not loss_factor.candidates(s.run):

@@ -21,6 +21,7 @@ SMOOTHED, NEARLY_ALL = (
     0.85,
     0.9,
 )  # paper: real samples are to get 0.9 (arXiv 1606.03498, section 3.4), and a bit less; unit: nine of ten values
+TELLS = 0.95  # bound: of the samples; a generator that learns is taken for real more often than once in twenty
 A_QUARTER = 0.25  # bound: of the run, in which a generator without a gradient learns nothing; the first epochs of sound training are less
 GONE = 0.01  # of the first level
 FELL = 0.25  # of its highest; measured: 20 collapsed autoencoders of the makers come to 15 % of it or less, three that learned nothing stay above 31 %
@@ -45,6 +46,7 @@ ON_REAL, ON_FAKE = (
     r"^d x$|^d[ /]real$|^p real$|\b(out d real|d real (prob|mean|score))$|^real (prob|score)$",
     r"^d g ?z( ?1)?$|^d[ /]fake$|^p fake$|\b(out d fake|d fake (prob|mean|score))$|^fake (prob|score)$",
 )
+RIGHT_ON_REAL, RIGHT_ON_FAKE = (rf"^((d|dis\w*)[ /])?(acc(uracy)? (on )?{half}|{half} acc(uracy)?)$" for half in ("real", "fake"))
 LOSS_ON_REAL, LOSS_ON_FAKE = (
     rf"^(?=.*\b(loss|losses|err|l)\b)(?=.*\b(d|disc|dis|discriminator)\b)(?=.*\b{half}\b)(?!.*\b(g|gen|generator|gp|penalty|prob|acc)\b)"
     for half in ("real", "fake")
@@ -63,13 +65,13 @@ DIVERSITY = r"\b(diversity|div|pairwise (distance|dist|lpips)|distinct|(mode|cla
 BALANCE = r"\b(balance|balancing|load balanc\w*|aux|router|moe)\b.*\bloss\b|\bloss\b.*\b(balance|balancing|load|router|moe)\b"
 ROUTED = r"\b(router|routing|gate|gating|moe|experts?|load)\b.*\bentropy\b"
 _LAST_NUMBER = lazy_re(r"\d+(?=\D*$)")
-LARGEST_LOAD = r"\bbusiest\b|\b(max|largest|top)\b.*\bexperts?\b.*\b(load|share|frac|fraction)\b|\bmax ?load\b|\b(router|routing|experts?|moe|gate)\b.*\b(max|largest|top)\b.*\b(load|share|frac|fraction)\b"
+LARGEST_LOAD = r"\bbusiest\b|\b(max|largest|top)\b.*\bexperts?\b.*\b(load|share|frac|fraction)\b|\bmax ?load\b|\b(router|routing|experts?|moe|gate)\b.*\b(max|largest|top)\b.*\b(load|share|frac|fraction)\b|\bexperts?\b.*\b(load|share|frac|fraction)\b.*\b(max|largest|top)\b"
 LOAD = r"\b(expert|experts|e)[ /]?\d+\b.*\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b|\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b.*\b(experts?|e)[ /]?\d+\b|^((experts?|router|moe)[ /])?loads?( l ?\d+)?[ /]\d+$|\b(experts?|router|moe)[ /](usage|util\w*|share|frac(tion)?)/\d+$"
 
 
 def gan_trouble(s: Symptoms) -> Sign:
     """The discriminator tells real from generated samples with 99 % certainty, at the end or for a quarter of the run, or its loss is what that gives (below 0.02);
-    or it costs more than guessing does while the generator's loss is what a discriminator gives that is fooled with as much certainty."""
+    or it is right of 95 % of both in most of the run and at its end; or it costs more than guessing does while the generator's loss is what a discriminator gives that is fooled with as much certainty."""
     real, fake = probability(worded(s.run, ON_REAL)), probability(worded(s.run, ON_FAKE))
     if real is not None and fake is not None:
         (_, on_real), (_, on_fake) = both_levels(real), both_levels(fake)
@@ -80,6 +82,9 @@ def gan_trouble(s: Symptoms) -> Sign:
             return seen(text, first=stays_from(fake, 2 * (1 - SURE)))
         text = f"{text[:-1]}; both are beyond {SURE:g} and {1 - SURE:.2g} in {sure:.0%} of the values."
         return absent(text) if sure < A_QUARTER else seen(text, first=int(fake.step[fake.usable & (fake.value <= 1 - SURE)][0]))
+    right = [probability(worded(s.run, half)) for half in (RIGHT_ON_REAL, RIGHT_ON_FAKE)]
+    if right[0] is not None and right[1] is not None:
+        return _tells_apart(right[0], right[1])
     halves = [next(iter(worded(s.run, half)), None) for half in (LOSS_ON_REAL, LOSS_ON_FAKE)]
     if halves[0] is not None and halves[1] is not None:
         return _won_on_both(halves[0], halves[1])
@@ -100,6 +105,14 @@ def _fooled(run: Run) -> Series | None:
     """The generator's loss, where it was never below zero and ends below what a discriminator gives that is wrong with certainty."""
     g = next(iter(worded(run, GENERATOR)), None)
     return g if g is not None and g.value[g.usable].min() >= 0 and moved_from(g)[1] < -math.log(SURE) < moved_from(g)[0] else None
+
+
+def _tells_apart(real: Series, fake: Series) -> Sign:
+    """What the shares of real and of generated samples say of which the discriminator is right."""
+    ends, often = [both_levels(p)[1] for p in (real, fake)], min(float((p.value[p.usable] >= TELLS).mean()) for p in (real, fake))
+    text = f"At the end {real.tag} is {ends[0]:.3g} and {fake.tag} is {ends[1]:.3g}; both are {TELLS:.0%} and more in {often:.0%} of the values."
+    first = int(fake.step[fake.usable][np.argmax(fake.value[fake.usable] >= TELLS)])
+    return seen(text, first=first) if min(ends) >= TELLS and often >= HALF else absent(text)
 
 
 def _won_on_both(real: Series, fake: Series) -> Sign:

@@ -8,7 +8,7 @@ import numpy as np
 
 from forensics.detectors import divergence
 from forensics.run import empty_windows
-from forensics.run.inputs import LOST, is_policy
+from forensics.run.inputs import LOST, comes_back, is_policy
 from forensics.run.robust import mean_exceeds, median, robust_sigma
 from forensics.run.series import Floats, Series, parts, series
 from forensics.signs.policy_updates import value_loss_dwarfs_return
@@ -46,7 +46,7 @@ def _reward(s: Symptoms) -> tuple[Series, Floats, Floats, float] | None:
 
 
 def reward_fell(s: Symptoms) -> Sign:
-    """The reward lost at least half of what it had gained, or of its first level, and did not come back."""
+    """The reward lost at least half of what it had gained, or of its first level, and has not made up a third of that."""
     told = _reward(s)
     if told is None:
         return cannot_tell("fewer than 20 rewards of a policy were logged.")
@@ -57,6 +57,8 @@ def reward_fell(s: Symptoms) -> Sign:
     held, left = np.array_split(x, 10)[best], np.array_split(x, 10)[-1]
     if best >= 9 or drop < LOST * gain or drop <= max(NOISES * error, AT_LEAST * abs(blocks[best])) or not mean_exceeds(held, left):
         return absent(text)
+    if comes_back(float(blocks[best]), float(blocks[best:].min()), float(blocks[-1])):
+        return absent(f"{text[:-1]}, after {blocks[best:].min():.3g}: it is on its way back.")
     middle = float(blocks[best] - drop / 2)
     smooth = np.array([np.median(x[max(i - 2, 0) : i + 3]) for i in range(len(x))])
     high = np.flatnonzero(smooth > middle)

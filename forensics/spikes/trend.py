@@ -22,6 +22,8 @@ HALF = 0.5  # unit: half of the rise; statistical: five values fall in order by 
 TAKEN_BACK = (
     3  # measured: of 55 runs with a divergence none of those that had one rose so often before; two healthy ones and one that wanders did
 )
+BELOW = 1000.0  # bound: times its first values, below zero; a log-likelihood of numbers falls below zero by as much as it began with, or ten times
+ENDS = 5  # statistical: values whose median is off by half a sigma
 IN_ORDER = f"a rise by more than {GIVES_BACK:.0%} of all that the loss had fallen"
 FOOT = 0.25  # the turn is where a quarter of the rise was last undercut; not critical: decides where it is said to begin
 STRONG = 8.0  # excursions of so many sigma are taken out before the trend is drawn; not critical (docs/thresholds.md)
@@ -116,3 +118,13 @@ def _turn(calm: Floats) -> Turn | None:
     feet = np.flatnonzero(centred[: peak + 1] <= level + FOOT * (float(reach.max()) - level))
     start = int(feet[-1]) + 1 if len(feet) else low
     return Turn(min(start, peak), peak, level, height, last, noise, before)
+
+
+def falls_without_end(x: Floats) -> bool:
+    """Whether a loss ends far below zero: what it is the error of has no lowest value, as a cross entropy of targets outside of 0 to 1 has none."""
+    return median(x[-ENDS:]) < far_below_zero(x)
+
+
+def far_below_zero(x: Floats) -> float:
+    """The value that is called so of a loss that began as this one."""
+    return -BELOW * max(1.0, float(np.abs(x[:ENDS]).max()))

@@ -98,7 +98,7 @@ class Reader:
         n, words, text, body = where.line, self.words, front.text, front.text[front.body :]
         if words.traceback(where, text, body, self.measured.now.step) or words.arguments(n, text):
             return True
-        if words.stated(n, body, self.measured.started):
+        if words.stated(n, body, self.measured.started and not self.retold.begun(self.measured.now.line)):
             self.alike.feed(self.measured, where, read_line(text))
             return True
         if words.program.quotes(n, text, where.time is not None):
@@ -184,7 +184,7 @@ class Reader:
         if event.kind == "scheduler" and (said := when(event.text)) is not None:
             where, self.zoneless = where._replace(time=seconds(said, "iso")), True
         if event.kind in LAUNCH or event.kind == "resume" or event.level == "error":
-            self.words.configured(self.retold.launch(where.line, now.line))
+            self.words.configured(self.retold.launch(where.line, now.line, begins=event.level != "error"))
         if event.kind in LAUNCH:
             self.measured.plans.forget()
             self.measured.shapes.forget()

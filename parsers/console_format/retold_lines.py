@@ -29,7 +29,7 @@ class RetoldLines:
     def __init__(self) -> None:
         self._first: dict[tuple[str, ...], tuple[int, list[str]]] = {}
         self._begin: set[str] = set()  # their first words: most lines begin otherwise
-        self._launch = -1  # the last line that said so
+        self._launch = self._begun = -1  # the last line that said so, that one begins
         self._held: list[tuple[int, list[Setting]]] = []  # what lines told again before one did
 
     def feed(self, n: int, body: str, started: bool, since: int) -> list[Setting]:
@@ -61,8 +61,13 @@ class RetoldLines:
         self._held.append((n, found))
         return []
 
-    def launch(self, n: int, since: int) -> list[Setting]:
-        """What was told again since the last measurement."""
+    def begun(self, since: int) -> bool:
+        """Whether a line said that a launch begins, and nothing was measured behind it."""
+        return self._begun > since
+
+    def launch(self, n: int, since: int, *, begins: bool) -> list[Setting]:
+        """What was told again since the last measurement. ``begins``: the line begins a launch, else it ends one."""
+        self._begun = n if begins else self._begun
         self._launch, held, self._held = n, self._held, []
         return [x for at, found in held for x in found if at > since]
 
