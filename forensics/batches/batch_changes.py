@@ -150,7 +150,7 @@ def _by_shares(run: Run) -> BatchChange | None:
     goes_on = (apart > 0) & (more > 0)
     if (epoch == np.floor(epoch)).all() or goes_on.mean() < GOES_ON:
         return None
-    taken, since = more[goes_on] / apart[goes_on], step[1:][goes_on]
+    taken, since = more[goes_on] / apart[goes_on], step[:-1][goes_on]
     i = int(np.argmax(np.abs(np.diff(np.log(taken))))) + 1  # where it moves most
     before, after = taken[:i], taken[i:]
     falls = float(before.min() / after.max()), float(after.min() / before.max())

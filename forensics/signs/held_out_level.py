@@ -6,6 +6,7 @@ import numpy as np
 
 from forensics.detectors import eval_jump, eval_noise, train_eval_gap
 from forensics.errors import CannotTell
+from forensics.findings import GRAVE
 from forensics.run import evaluations as held
 from forensics.run import settings
 from forensics.run.evaluation_noise import noise_of
@@ -94,6 +95,8 @@ def eval_left_behind(s: Symptoms) -> Sign:
     most = max(apart, BY_HEART if stands else 0.0) * end
     if last >= most or most <= 0:
         return absent(f"{text}.")
+    if stepped := [f for f in s.of(eval_jump.Facts, severity=GRAVE) if f.facts.metric == "loss.eval" and f.facts.size > 0]:
+        return absent(f"{stepped[0].title}: it is left behind all at once.", stepped)
     below = train.step[train.usable & (train.value < most)]
     text = f"{text}: {end / last:.0f} times as much." if last > 0 else f"{text}."
     return seen(text, s.of(train_eval_gap.Facts), first=int(below[0]), last=int(train.step[-1]))

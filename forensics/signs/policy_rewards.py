@@ -15,6 +15,7 @@ from forensics.signs.policy_updates import value_loss_dwarfs_return
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 from parsers import loss_names
 from parsers.name_rules import words
+from parsers.tables import Run
 
 SUBJECT = "other_objectives"  # a part of it
 EFFECTS = {
@@ -85,8 +86,13 @@ def evaluated_return_falls_behind(s: Symptoms) -> Sign:
     held = [p for p in parts(s.run, "rl.reward") if loss_names.EVAL.search(words(p.tag)) and p.usable.sum() >= 2 * FEWEST]
     if told is None or not held or loss_names.EVAL.search(words(told[0].tag)):
         return cannot_tell(f"returns of training and of {2 * FEWEST} evaluations were not both logged.")
-    step, x = told[0].step[told[0].usable], told[1]
-    p = held[0]
+    looks = [_behind(s.run, told[0], p) for p in held]
+    return next((look for look in looks if look.state == SEEN), looks[0])
+
+
+def _behind(run: Run, reward: Series, p: Series) -> Sign:
+    """What the returns of one series of evaluations say beside those of training."""
+    step, x = reward.step[reward.usable], reward.value[reward.usable]
     at, y = p.step[p.usable], p.value[p.usable]
     beside = np.array([median(x[step <= t][-BESIDE:]) if (step <= t).any() else x[0] for t in at])
     ahead = y - beside
@@ -96,8 +102,8 @@ def evaluated_return_falls_behind(s: Symptoms) -> Sign:
         if behind and y[k:].max() < y[k - 1] and beside[-1] > beside[k - 1]:
             text = f"{p.tag} is {y[k - 1]:.4g} at step {at[k - 1]} and {median(y[k:]):.4g} from then on, {-late.mean():.3g} below the returns of training"
             better = f"which go on from {beside[k - 1]:.3g} to {beside[-1]:.3g}"
-            return seen(f"{text}, {better}.", where=p.place(s.run, int(np.flatnonzero(p.usable)[k])), first=int(at[k]))
-    return absent(f"{p.tag} stays on the same side of the returns of training.", where=p.place(s.run, 0))
+            return seen(f"{text}, {better}.", where=p.place(run, int(np.flatnonzero(p.usable)[k])), first=int(at[k]))
+    return absent(f"{p.tag} stays on the same side of the returns of training.", where=p.place(run, 0))
 
 
 def reward_steps_to_other_scale(s: Symptoms) -> Sign:
