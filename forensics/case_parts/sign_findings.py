@@ -46,13 +46,14 @@ def answered(checks: Sequence[Check], found: Sequence[Finding]) -> list[Check]:
 
 
 def _steps(run: Run, at: str, sign: Sign) -> tuple[int | None, int | None]:
-    """Where a sign was seen: from a step on to the end of the curve that it looks at, else of the run, where it names no last one."""
+    """Where a sign was seen: from a step on to the end of the curve that it looks at, else of the run, where it names no last one; where it names none at
+    all, the whole of that curve."""
     s, first, last = _curve(run, at), sign.numbers.get("first"), sign.numbers.get("last")
-    if first is None or last is not None:
-        return first, last
-    return first, int(s.step.max()) if s is not None else max(
-        (a["steps"][1] for a in run.attempts if a["steps"][1] is not None), default=None
-    )
+    if first is None and last is None:
+        return (int(s.step.min()), int(s.step.max())) if s is not None else (None, None)
+    if last is None:
+        last = int(s.step.max()) if s is not None else max((a["steps"][1] for a in run.attempts if a["steps"][1] is not None), default=None)
+    return last if first is None else first, last
 
 
 def _curve(run: Run, at: str) -> Series | None:

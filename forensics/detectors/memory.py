@@ -27,6 +27,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow.compute as pc
+
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
 from forensics.detectors.ending import quoted
@@ -48,7 +50,7 @@ _KILLED = lazy_re(
 class Facts(BaseFacts):
     """Want of memory: what the log says, or how it grew."""
 
-    said: bool  # a line says so
+    said: bool  # a line says so, and no training went on behind it
     kind: str  # of memory_kinds
     step: int | None
     killed: bool | None = None  # a process was killed, and nothing says why
@@ -80,15 +82,23 @@ def detect(run: Run) -> Iterator[Finding]:
 
 
 def _said(run: Run, said: list[dict[str, Any]]) -> Finding:
-    first = said[0]
-    step = _step(run, first)
+    first, over = said[0], all(_before_training(run, e) for e in said)
+    step = _step(run, first) if not over else None
     kind = memory_kinds.of_run(run, said, step)
     shown = evidence.text("what the log says", [e["text"][:500] for e in said[:5]], run.where(first["source"], first["at"]))
     words = f", {kind.words}" if kind.words else ""
     when = f"after step {step}" if step is not None else "before the first step"
-    facts = Facts(True, kind.id, step, None, kind.words, kind.why, list(kind.do), kind.growth, kind.per_step)
+    facts = Facts(not over, kind.id, step, None, kind.words, kind.why, list(kind.do), kind.growth, kind.per_step)
     title = f"Out of memory {when}{words}: {quoted(first['text'].splitlines()[-1])}"
-    return evidence.found(facts, title, (step, None), "critical", shown, key=f"{step}-said", times=(first["time"], None))
+    severity = "info" if over else "critical"
+    return evidence.found(facts, title, (step, None), severity, shown, key=f"{step}-said", times=(first["time"], None))
+
+
+def _before_training(run: Run, event: dict[str, Any]) -> bool:
+    """Whether what was measured stands behind the line: it ended a launch that had not begun, and another one trained."""
+    metrics = run.tables["metrics"]
+    at = metrics.filter(pc.equal(metrics["source"], event["source"]))["at"] if event["step"] is None else []
+    return len(at) > 0 and int(pc.min(at).as_py()) > event["at"]
 
 
 def _killed(run: Run) -> Finding | None:

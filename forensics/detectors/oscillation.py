@@ -142,8 +142,8 @@ def freezes(x: excursions.Floats) -> tuple[int, int] | None:
     first = int(edges[best])
     if lengths[best] < FROZEN or first < SETTLED or np.median(lengths[lengths > 0]) > 1:
         return None
-    digit = last_digit(x)
-    if abs(x[first]) < ROUNDED * digit or np.ptp(x[first - SETTLED : first]) <= DIGITS * digit:
+    digit, before = last_digit(x), x[first - SETTLED : first]
+    if abs(x[first]) < ROUNDED * digit or np.ptp(before) <= DIGITS * digit or median(np.abs(np.diff(before))) <= (1 + 1e-6) * digit:
         return None  # it moved by less than is printed
     return first, first + int(lengths[best]) - 1
 

@@ -174,13 +174,13 @@ def _implied(run: Run) -> Sign | None:
 
 
 def _no_surer(run: Run) -> Sign | None:
-    """A loss that gets no better than at first, and no more right answers at the end than exp(-loss): among equals guessing gives just that, and who knows
+    """A loss that gets no better than at first, and as many right answers at the end as exp(-loss): among equals guessing gives just that, and who knows
     anything is right more often than surprised (Jensen's inequality)."""
     s, x, share = series(run, "loss.eval"), held.evaluations(run)[1], held.shares(held.evaluations(run, "acc.eval")[1])
     if s is None or held.outcomes(run) is not None or min(len(x), len(share)) <= LEAST or x.min() <= 0 or not is_likelihood(s.tag):
         return None
     cost, right = median(x[-LEAST:]), median(share[-LEAST:])
-    if x.min() < (1 - LEARNED) * x[0] or right > GUESSED * math.exp(-cost):
+    if x.min() < (1 - LEARNED) * x[0] or not 1 / GUESSED <= right * math.exp(cost) <= GUESSED:  # fewer: the loss is of something else
         return None
     text = f"{s.tag} is {x[0]:.4g} at first and {x.min():.4g} at its best, and {right:.3g} of the answers are right at the end"
     return seen(f"{text}: guessing at such a cost gives {math.exp(-cost):.3g}.")

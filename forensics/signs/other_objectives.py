@@ -1,4 +1,4 @@
-"""Objectives that are no likelihood of a token: two players, codes, experts, preferences."""
+"""Objectives that are no likelihood of a token: codes, experts, preferences."""
 
 from __future__ import annotations
 
@@ -14,15 +14,7 @@ from forensics.run.series import Series, parts, series
 from forensics.run.usable_values import nan_from
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, seen
 from parsers.lazy_regex import lazy_re
-from parsers.tables import Run
 
-SURE = 0.99  # a discriminator that is right with this probability has a loss below -2 ln(0.99) = 0.02
-SMOOTHED, NEARLY_ALL = (
-    0.85,
-    0.9,
-)  # paper: real samples are to get 0.9 (arXiv 1606.03498, section 3.4), and a bit less; unit: nine of ten values
-TELLS = 0.95  # bound: of the samples; a generator that learns is taken for real more often than once in twenty
-A_QUARTER = 0.25  # bound: of the run, in which a generator without a gradient learns nothing; the first epochs of sound training are less
 GONE = 0.01  # of the first level
 FELL = 0.25  # of its highest; measured: 20 collapsed autoencoders of the makers come to 15 % of it or less, three that learned nothing stay above 31 %
 LITTLE = 0.1  # nats: KL bounds what a code tells of its sample, and this is less than a fifth of a bit
@@ -37,104 +29,19 @@ EVALUATIONS = 4  # bound: two of them at the end; of 60 pairs in any order fewer
 LN2, PRINTED = math.log(2), 1e-4  # as a log rounds to four digits
 NO_PAIRS = "the accuracy of preferences was not logged."
 
-DISCRIMINATOR = (
-    r"^(?=.*\b(d|disc|dis|discriminator|critic)\b)(?=.*\b(loss|losses|err|l)\b)(?!.*\b(g|gen|generator|real|fake|gp|penalty|reg)\b)"
-    r"|^d [ab]$"  # CycleGAN's
-)
-GENERATOR = r"^(?=.*\b(g|gen|generator)\b)(?=.*\b(loss|losses|err|l)\b)(?!.*\b(d|disc|dis|discriminator|l ?1|l ?2|cycle|identity|idt|rec|recon|perceptual|vgg|feat\w*|gp|penalty)\b)"
-ON_REAL, ON_FAKE = (
-    r"^d x$|^d[ /]real$|^p real$|\b(out d real|d real (prob|mean|score))$|^real (prob|score)$",
-    r"^d g ?z( ?1)?$|^d[ /]fake$|^p fake$|\b(out d fake|d fake (prob|mean|score))$|^fake (prob|score)$",
-)
-RIGHT_ON_REAL, RIGHT_ON_FAKE = (rf"^((d|dis\w*)[ /])?(acc(uracy)? (on )?{half}|{half} acc(uracy)?)$" for half in ("real", "fake"))
-LOSS_ON_REAL, LOSS_ON_FAKE = (
-    rf"^(?=.*\b(loss|losses|err|l)\b)(?=.*\b(d|disc|dis|discriminator)\b)(?=.*\b{half}\b)(?!.*\b(g|gen|generator|gp|penalty|prob|acc)\b)"
-    for half in ("real", "fake")
-)
 
 EFFECTS = {
-    "gan_trouble": "loss.part",
-    "samples_alike": "samples",
     "kl_term_vanished": "loss.part",
     "experts_unbalanced": "moe.load",
     "accuracies_reversed": "pref.acc",
     "rewards_exactly_zero_loss_ln2": "pref.margin",
     "reference_moves_along": "pref.margin",
 }  # symptoms of their own, for which there is no detector
-DIVERSITY = r"\b(diversity|div|pairwise (distance|dist|lpips)|distinct|(mode|class|sample)s? coverage)\b(?!.*\bloss)"
 BALANCE = r"\b(balance|balancing|load balanc\w*|aux|router|moe)\b.*\bloss\b|\bloss\b.*\b(balance|balancing|load|router|moe)\b"
 ROUTED = r"\b(router|routing|gate|gating|moe|experts?|load)\b.*\bentropy\b"
 _LAST_NUMBER = lazy_re(r"\d+(?=\D*$)")
 LARGEST_LOAD = r"\bbusiest\b|\b(max|largest|top)\b.*\bexperts?\b.*\b(load|share|frac|fraction)\b|\bmax ?load\b|\b(router|routing|experts?|moe|gate)\b.*\b(max|largest|top)\b.*\b(load|share|frac|fraction)\b|\bexperts?\b.*\b(load|share|frac|fraction)\b.*\b(max|largest|top)\b"
 LOAD = r"\b(expert|experts|e)[ /]?\d+\b.*\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b|\b(load|frac|fraction|share|tokens|usage|count|util\w*)\b.*\b(experts?|e)[ /]?\d+\b|^((experts?|router|moe)[ /])?loads?( l ?\d+)?[ /]\d+$|\b(experts?|router|moe)[ /](usage|util\w*|share|frac(tion)?)/\d+$"
-
-
-def gan_trouble(s: Symptoms) -> Sign:
-    """The discriminator tells real from generated samples with 99 % certainty, at the end or for a quarter of the run, or its loss is what that gives (below 0.02);
-    or it is right of 95 % of both in most of the run and at its end; or it costs more than guessing does while the generator's loss is what a discriminator gives that is fooled with as much certainty."""
-    real, fake = probability(worded(s.run, ON_REAL)), probability(worded(s.run, ON_FAKE))
-    if real is not None and fake is not None:
-        (_, on_real), (_, on_fake) = both_levels(real), both_levels(fake)
-        text = f"At the end {real.tag} is {on_real:.3g} and {fake.tag} is {on_fake:.3g}."
-        of_fake = float((fake.value[fake.usable] <= 1 - SURE).mean())
-        sure = min(float((real.value[real.usable] >= SURE).mean()), of_fake)
-        if on_fake <= 1 - SURE and (on_real >= SURE or (on_real >= SMOOTHED and of_fake >= NEARLY_ALL)):
-            return seen(text, first=stays_from(fake, 2 * (1 - SURE)))
-        text = f"{text[:-1]}; both are beyond {SURE:g} and {1 - SURE:.2g} in {sure:.0%} of the values."
-        return absent(text) if sure < A_QUARTER else seen(text, first=int(fake.step[fake.usable & (fake.value <= 1 - SURE)][0]))
-    right = [probability(worded(s.run, half)) for half in (RIGHT_ON_REAL, RIGHT_ON_FAKE)]
-    if right[0] is not None and right[1] is not None:
-        return _tells_apart(right[0], right[1])
-    halves = [next(iter(worded(s.run, half)), None) for half in (LOSS_ON_REAL, LOSS_ON_FAKE)]
-    if halves[0] is not None and halves[1] is not None:
-        return _won_on_both(halves[0], halves[1])
-    losses = worded(s.run, DISCRIMINATOR)
-    if not losses:
-        return cannot_tell("the discriminator's loss was not logged.")
-    first, last = moved_from(losses[0])
-    if losses[0].value[losses[0].usable].min() < 0:
-        return cannot_tell("the discriminator's loss is no likelihood: it goes below zero.")
-    text, limit = f"The discriminator's loss ({losses[0].tag}) goes from {first:.3g} to {last:.3g}.", -2 * math.log(SURE)
-    if last >= limit and last > 2 * LN2 and (fooled := _fooled(s.run)) is not None:
-        return seen(f"{text[:-1]}, above 2 ln 2, what guessing costs; that of the generator ({fooled.tag}) ends at {moved_from(fooled)[1]:.3g}.",
-                    first=stays_from(fooled, limit))  # fmt: skip
-    return seen(text, first=stays_from(losses[0], limit)) if last < limit else absent(text)
-
-
-def _fooled(run: Run) -> Series | None:
-    """The generator's loss, where it was never below zero and ends below what a discriminator gives that is wrong with certainty."""
-    g = next(iter(worded(run, GENERATOR)), None)
-    return g if g is not None and g.value[g.usable].min() >= 0 and moved_from(g)[1] < -math.log(SURE) < moved_from(g)[0] else None
-
-
-def _tells_apart(real: Series, fake: Series) -> Sign:
-    """What the shares of real and of generated samples say of which the discriminator is right."""
-    ends, often = [both_levels(p)[1] for p in (real, fake)], min(float((p.value[p.usable] >= TELLS).mean()) for p in (real, fake))
-    text = f"At the end {real.tag} is {ends[0]:.3g} and {fake.tag} is {ends[1]:.3g}; both are {TELLS:.0%} and more in {often:.0%} of the values."
-    first = int(fake.step[fake.usable][np.argmax(fake.value[fake.usable] >= TELLS)])
-    return seen(text, first=first) if min(ends) >= TELLS and often >= HALF else absent(text)
-
-
-def _won_on_both(real: Series, fake: Series) -> Sign:
-    """What the losses on real and on generated samples say, each of which is half of the discriminator's."""
-    ends = [moved_from(half) for half in (real, fake)]
-    text = "; ".join(f"{p.tag} goes from {first:.3g} to {last:.3g}" for p, (first, last) in zip((real, fake), ends, strict=True)) + "."
-    if min(float(p.value[p.usable].min()) for p in (real, fake)) < 0:
-        return cannot_tell("the discriminator's losses are no likelihoods: they go below zero.")
-    limit = -math.log(SURE)
-    fell = all(last < limit < first for first, last in ends)
-    return seen(text, first=stays_from(real, limit)) if fell else absent(text)
-
-
-def samples_alike(s: Symptoms) -> Sign:
-    """A logged measure of how different samples are from each other fell to below 1 % of its first level."""
-    found = [p for p in worded(s.run, DIVERSITY) if moved_from(p)[0] > 0]
-    if not found:
-        return cannot_tell("no measure of the diversity of samples was logged.")
-    p = min(found, key=lambda p: moved_from(p)[1] / moved_from(p)[0])
-    first, last = moved_from(p)
-    text = f"{p.tag} goes from {first:.3g} to {last:.3g}."
-    return seen(text, first=stays_from(p, HALF * first)) if last < GONE * first else absent(text)
 
 
 def kl_term_vanished(s: Symptoms) -> Sign:

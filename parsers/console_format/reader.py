@@ -129,7 +129,8 @@ class Reader:
             self._event(where, self._placed(event, line))
         if not reports:
             self.words.configured(self.retold.feed(n, body, measured.started or measured.before, measured.now.line))
-            self.alike.feed(measured, where, line)
+            if not quotes:
+                self.alike.feed(measured, where, line)
         if (event is None or event.kind == "start") and not reports and not (measured.now.sure and EPOCH_ABOVE.match(body)):
             self.words.settings(n, text, body, measured.started, measured.dicts.header)
             if text.lstrip().startswith("***** Running training"):
@@ -237,8 +238,6 @@ class Reader:
         self.measured.settle({})
         self.measured.metrics = self.measured.dicts.placed(self.measured.metrics, self.measured.notes)
         self.measured.plans.finish(self.measured.dicts.drawn(), self.measured.before or self.measured.started)
-        if note := self.measured.now.axis():
-            self.measured.notes[note] = None
         if self.alive is not None:
             self.words.event(*self.alive)
         self.words.close_all(self.measured.now.step)
@@ -247,4 +246,5 @@ class Reader:
         if tells or (whole and text.strip()):
             last = Event("last_line" if tells else "last_words", "info", text[:MAX_TEXT].strip())
             self.words.event(Where(n << 20), last, self.measured.now.step)
-        self.measured.notes |= dict.fromkeys([*self.words.counted()[:20], *self.tables.tune.notes()])
+        notes = [self.measured.now.axis(), *self.words.counted()[:20], *self.tables.tune.notes()]
+        self.measured.notes |= dict.fromkeys(filter(None, notes))

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from forensics.signs import discriminators as D
 from forensics.signs import kl_weight as K
 from forensics.signs import latents as L
 from forensics.signs import other_objectives as O
@@ -141,29 +142,36 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (PR.reward_never_rose, "seen", {"rl.reward": ONE}, {}),
     (PR.reward_never_rose, "absent", {"rl.reward": GROWS}, {}),
     (PR.reward_never_rose, "cannot tell", {"loss.train": FADES}, {}),
-    (O.gan_trouble, "seen", {"other/D(x)": 1 - FADES / 2, "other/D(G(z))": FADES / 2}, {}),
+    (D.gan_trouble, "seen", {"other/D(x)": 1 - FADES / 2, "other/D(G(z))": FADES / 2}, {}),
     (O.experts_unbalanced, "seen", {"other/router_a/top_share": 0.3 * ONE, "other/router_b/top_share": 0.95 * ONE}, {}),
     (O.experts_unbalanced, "seen", {"other/maxload": 0.97 * ONE}, {}),
     (O.experts_unbalanced, "absent", {"other/router_a/top_share": 0.3 * ONE, "other/router_b/top_share": 0.25 * ONE}, {}),
     (O.experts_unbalanced, "seen", {f"other/load_{i}": x * ONE for i, x in enumerate((0.0, 0.5, 0.5, 0.0))}, {}),
     (O.experts_unbalanced, "absent", {f"other/load_{i}": x * ONE for i, x in enumerate((0.2, 0.3, 0.3, 0.2))}, {}),
-    (O.gan_trouble, "seen", {"other/p_real": 1 - FADES / 2, "other/p_fake": FADES / 2}, {}),
-    (O.gan_trouble, "seen", {"other/loss_D": 1.4 * FADES}, {}),
-    (O.gan_trouble, "seen", {"other/critic_loss": 1.4 * FADES}, {}),
-    (O.gan_trouble, "seen", {"other/loss/d": 6e-4 * FADES, "other/loss/g": ONE}, {}),  # won from the first logged value on
-    (O.gan_trouble, "absent", {"other/D(x)": 0.7 * ONE, "other/D(G(z))": 0.3 * ONE}, {}),
-    (O.gan_trouble, "seen", {"other/D_real": 0.9 * ONE, "other/D_fake": 0.002 * ONE}, {}),  # labels of real samples are smoothed
-    (O.gan_trouble, "absent", {"other/D_real": 0.9 * ONE, "other/D_fake": 0.02 * ONE}, {}),
-    (O.gan_trouble, "absent", {"other/D_real": 0.7 * ONE, "other/D_fake": 0.002 * ONE}, {}),
-    (O.gan_trouble, "cannot tell", {"other/loss_D": -GROWS}, {}),
-    (O.gan_trouble, "seen", {"other/losses/l_d_real": 0.3 * FADES**2, "other/losses/l_d_fake": 0.3 * FADES**2}, {}),
-    (O.gan_trouble, "absent", {"other/losses/l_d_real": 0.3 * FADES**2, "other/losses/l_d_fake": 0.3 * ONE}, {}),
-    (O.gan_trouble, "cannot tell", {"loss.train": FADES}, {}),
-    (O.samples_alike, "seen", {"other/samples/diversity": FADES}, {}),
-    (O.samples_alike, "absent", {"other/samples/diversity": ONE}, {}),
-    (O.samples_alike, "cannot tell", {"loss.train": FADES}, {}),
-    (O.samples_alike, "seen", {"other/mode coverage": FADES}, {}),
-    (O.samples_alike, "cannot tell", {"other/val coverage80": FADES}, {}),  # of intervals that a forecast gives
+    (D.gan_trouble, "seen", {"other/p_real": 1 - FADES / 2, "other/p_fake": FADES / 2}, {}),
+    (D.gan_trouble, "seen", {"other/loss_D": 1.4 * FADES}, {}),
+    (D.gan_trouble, "seen", {"other/critic_loss": 1.4 * FADES}, {}),
+    (D.gan_trouble, "seen", {"other/loss/d": 6e-4 * FADES, "other/loss/g": ONE}, {}),  # won from the first logged value on
+    (D.gan_trouble, "absent", {"other/D(x)": 0.7 * ONE, "other/D(G(z))": 0.3 * ONE}, {}),
+    (D.gan_trouble, "seen", {"other/D_real": 0.9 * ONE, "other/D_fake": 0.002 * ONE}, {}),  # labels of real samples are smoothed
+    (D.gan_trouble, "absent", {"other/D_real": 0.9 * ONE, "other/D_fake": 0.02 * ONE}, {}),
+    (D.gan_trouble, "absent", {"other/D_real": 0.7 * ONE, "other/D_fake": 0.002 * ONE}, {}),
+    (D.gan_trouble, "seen", {"other/D/acc_real": 0.97 * ONE, "other/D/acc_fake": 0.99 * ONE}, {}),
+    (D.gan_trouble, "absent", {"other/D/acc_real": 0.55 * ONE, "other/D/acc_fake": 0.99 * ONE}, {}),
+    (D.gan_trouble, "absent", {"other/D/acc_real": 1 - 0.5 * (T > 60), "other/D/acc_fake": ONE}, {}),  # it was right at first
+    (D.gan_trouble, "seen", {"other/errD0": 1.3 * ONE, "other/errD1": 100 * ONE, "other/g_loss0": ONE, "other/g_loss1": 0 * ONE}, {}),
+    (D.gan_trouble, "absent", {"other/errD0": 1.3 * ONE, "other/errD1": 100 * ONE, "other/g_loss0": 0 * ONE, "other/g_loss1": ONE}, {}),
+    (O.experts_unbalanced, "seen", {"other/expert_load_max": 0.3 + 0.6 * T / 100}, {}),
+    (O.experts_unbalanced, "absent", {"other/expert_load_max": 0.3 * ONE}, {}),
+    (D.gan_trouble, "cannot tell", {"other/loss_D": -GROWS}, {}),
+    (D.gan_trouble, "seen", {"other/losses/l_d_real": 0.3 * FADES**2, "other/losses/l_d_fake": 0.3 * FADES**2}, {}),
+    (D.gan_trouble, "absent", {"other/losses/l_d_real": 0.3 * FADES**2, "other/losses/l_d_fake": 0.3 * ONE}, {}),
+    (D.gan_trouble, "cannot tell", {"loss.train": FADES}, {}),
+    (D.samples_alike, "seen", {"other/samples/diversity": FADES}, {}),
+    (D.samples_alike, "absent", {"other/samples/diversity": ONE}, {}),
+    (D.samples_alike, "cannot tell", {"loss.train": FADES}, {}),
+    (D.samples_alike, "seen", {"other/mode coverage": FADES}, {}),
+    (D.samples_alike, "cannot tell", {"other/val coverage80": FADES}, {}),  # of intervals that a forecast gives
     (O.kl_term_vanished, "seen", {"other/kl_loss": 5 * FADES, "other/recon_loss": ONE}, {}),
     (O.kl_term_vanished, "absent", {"other/kl_loss": 5 * ONE}, {}),
     (O.kl_term_vanished, "cannot tell", {"other/kl_loss": 0 * ONE, "other/recon_loss": ONE}, {}),  # never switched on

@@ -11,7 +11,7 @@ import pytest
 
 from forensics.pipeline import judge
 from forensics.signs import two_players as T
-from forensics.signs.other_objectives import gan_trouble
+from forensics.signs.discriminators import gan_trouble
 from forensics.signs.sign import Sign, Symptoms
 from tests.forensics.curves import run_of
 
