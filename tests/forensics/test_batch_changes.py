@@ -227,6 +227,14 @@ def test_the_share_of_an_epoch_that_a_step_takes(after: float, digits: int, step
     assert found is None or (found.before == 47 and abs(found.after - (steps or 0)) < 0.05 * (steps or 0) and found.of_epoch)
 
 
+def test_steps_of_an_epoch_that_change_at_a_restart_are_of_the_batch() -> None:
+    step = np.arange(25, 925, 25)
+    epoch = np.where(step <= 450, step / 47, 450 / 47 + (step - 450) / 188)
+    run = run_of({"epoch": epoch, "loss.train": 2 - step / 1000}, steps=step.tolist(), attempts=(step > 450).astype(int).tolist())
+    run.attempts = [{"index": i, "steps": [a, b]} for i, (a, b) in enumerate([(25, 450), (475, 900)])]
+    assert [(f.severity, f.facts.at_restart) for f in config_change.detect(run)] == [("warning", True)]
+
+
 @pytest.mark.parametrize(("after", "state"), [(0.12, "seen"), (0.03, "absent")], ids=["it scatters more", "as before"])
 def test_a_smaller_batch_scatters_more_as_a_share_of_a_falling_loss(after: float, state: str) -> None:
     """Sixteen values on either side, the loss a tenth of what it was."""

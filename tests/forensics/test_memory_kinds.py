@@ -133,3 +133,14 @@ def test_the_number_137_is_no_exit_code_by_itself(tmp_path: Path) -> None:
 def test_a_process_that_the_scheduler_killed_is_none_of_it(tmp_path: Path) -> None:
     log = "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-06-06T13:49:25 DUE TO TIME LIMIT ***\nsrun: error: node3: task 7: Killed\n"
     assert not list(memory.detect(read(write(tmp_path / "r", log=log))))
+
+
+def test_memory_that_ran_out_before_another_launch_trained_ended_nothing(tmp_path: Path) -> None:
+    said = "RuntimeError: CUDA error: out of memory\n"
+    steps = "".join(f"step {i} loss {2 - i / 100:.3f}\n" for i in range(60))
+    (tmp_path / "before").mkdir(), (tmp_path / "after").mkdir()
+    (tmp_path / "before/train.log").write_text(said + steps)
+    (tmp_path / "after/train.log").write_text(steps + said)
+    before, after = (only(list(memory.detect(read(tmp_path / name)))) for name in ("before", "after"))
+    assert (before.severity, before.facts.said) == ("info", False)
+    assert (after.severity, after.facts.said) == ("critical", True)

@@ -92,6 +92,11 @@ def test_a_loss_that_moved_by_less_than_is_printed_is_not_frozen(before: float, 
     assert [f.facts.kind for f in oscillation.detect(run_of({"loss.train": np.round(x, 4)}))] == ["frozen"] * frozen
 
 
+def test_a_loss_that_drops_by_a_few_last_digits_and_stands_is_not_frozen() -> None:
+    x = np.r_[0.0032 - 1e-4 * (np.arange(100) % 5 == 0), 0.0030, 0.0028, np.full(40, 0.0027), np.full(20, 0.0025)]
+    assert not list(oscillation.detect(run_of({"loss.train": np.round(x, 4)})))
+
+
 @pytest.mark.parametrize(("recon", "held", "told"), [(0.0, 0.0, True), (0.0, 2.0, False), (1.5, 2.0, False)])
 def test_a_reconstruction_term_that_is_zero_throughout_has_nothing_to_learn_from(recon: float, held: float, told: bool) -> None:
     """Every target is masked: what the loss falls by is its KL term."""

@@ -8,6 +8,8 @@ from curves import run_of
 
 from forensics.detectors import divergence, nonfinite, rl_collapse
 from forensics.errors import CannotTell
+from forensics.signs.policy_rewards import reward_fell
+from forensics.signs.sign import Symptoms
 
 N = 400
 RISES = 200 * (1 - np.exp(-np.arange(N) / 60.0))
@@ -51,6 +53,14 @@ def test_a_reward_that_ends_below_its_first_level_is_a_warning(last: float, told
     reward = scattered(np.linspace(20.0, last, N), 3.0)
     found = [f for f in rl_collapse.detect(run_of({"rl.reward": reward})) if isinstance(f.facts, rl_collapse.BelowFirst)]
     assert [f.severity for f in found] == ["warning"] * told
+
+
+@pytest.mark.parametrize(("last", "told"), [(-36.0, True), (-10.0, False)], ids=["at the bottom", "half of it made up"])
+def test_a_reward_that_comes_back_is_on_its_way(last: float, told: bool) -> None:
+    run = run_of({"rl.reward": scattered(np.r_[np.linspace(20.0, -40.0, N // 2), np.linspace(-40.0, last, N // 2)], 1.0)})
+    assert any(isinstance(f.facts, rl_collapse.BelowFirst) for f in rl_collapse.detect(run)) == told
+    assert bool(list(divergence.detect(run))) == told
+    assert (reward_fell(Symptoms(run, ())).state == "seen") == told
 
 
 def test_few_rewards_tell_nothing() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import parsers
 from parsers.console_format import event_lines, printed_settings
 from parsers.console_format.event_lines import Event, event_of, is_code, loss_scale, skipped, when
 from parsers.console_format.line_prefix import Where
@@ -296,3 +298,13 @@ def test_traceback_names_the_frame_that_says_what_the_program_was_doing() -> Non
 def test_a_quoted_line_that_a_window_wrapped_does_not_end_a_traceback(quoted: str, last: str | None) -> None:
     event = collect(f'  File "train.py", line 3, in <module>\n{quoted}TypeError: save_checkpoint() got an unexpected argument')
     assert event is not None and event.text == f"{last or 'traceback without its last line'}  [train.py:3 in <module>]"
+
+
+def test_what_the_allocator_of_tensorflow_lists_is_no_measurement(tmp_path: Path) -> None:
+    front = "2022-03-18 00:07:38.94450{i}: I tensorflow/core/common_runtime/bfc_allocator.cc:998] "
+    lines = [
+        f"{front.format(i=i)}Bin ({2 ** (20 + i)}): \tTotal Chunks: {i}, Chunks in use: 1. {325.29 - i}MiB allocated for chunks.\n"
+        for i in range(9)
+    ]
+    (tmp_path / "train.log").write_text("".join(f"step {i} loss {2 - i / 10:.3f}\n" for i in range(9)) + "".join(lines))
+    assert set(parsers.read(tmp_path).tables["metrics"]["step"].to_pylist()) == set(range(9))

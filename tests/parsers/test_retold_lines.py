@@ -27,8 +27,10 @@ def config(tmp_path: Path, first: str, second: str, between: str = "resuming fro
         ("AdamW with rate 0.001, linear decay, batch 64 (negatives in the batch)", "AdamW with rate 0.001, linear decay, batch 16 (negatives in the batch)", ("batch", "64", "16")),
         ("pairs 57600 | dim 64 | temperature 0.05", "pairs 57600 | dim 64 | temperature 0.5", ("temperature", "0.05", "0.5")),
         ("charset (12): 9542a87b6301", "charset (12): 0123456789ab", ("charset", '"9542a87b6301"', '"0123456789ab"')),
+        ("model d=64 L=2 bs=16 lr=0.002 steps=600 dropout=0.0", "model d=64 L=2 bs=4 lr=0.005 steps=600 dropout=0.2", ("bs", "16", "4")),
+        ("model d=64 L=2 bs=16 lr=0.002 steps=600 dropout=0.0", "model d=64 L=2 bs=4 lr=0.005 steps=900 dropout=0.2", ("steps", "600", "900")),
     ],
-    ids=["in a sentence", "in cells", "a word"],
+    ids=["in a sentence", "in cells", "a word", "settings", "a plan among settings"],
 )  # fmt: skip
 def test_what_differs_are_settings_of_either_launch(first: str, second: str, changed: tuple[str, str, str], tmp_path: Path) -> None:
     told = config(tmp_path, first, second)

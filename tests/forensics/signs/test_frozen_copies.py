@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from forensics.signs.frozen_copies import evaluation_never_moves
@@ -41,3 +42,11 @@ def test_an_evaluation_that_never_moves(metrics: Mapping[str, Any], state: str) 
 @pytest.mark.parametrize("x", [np.zeros(0), np.array([1.0]), np.full(30, np.nan), np.zeros(30)], ids=["empty", "one", "nan", "zero"])
 def test_odd_runs_raise_nothing(x: Any) -> None:
     assert evaluation_never_moves(Symptoms(run_of({"loss.train": x, "loss.eval": x}), ())).state in ("absent", "cannot tell")
+
+
+def test_an_evaluated_return_that_never_moves_is_of_a_policy_that_is_not_trained() -> None:
+    run = run_of({"rl.loss_value": 100 * FALLS, "rl.reward": np.sin(AT), "other/x": np.full(30, -65.97604841)})
+    rows = [r | ({"tag": "eval/return", "name": "rl.reward"} if r["tag"] == "x" else {}) for r in run.tables["metrics"].to_pylist()]
+    run.tables["metrics"] = pa.Table.from_pylist(rows, run.tables["metrics"].schema)
+    found = evaluation_never_moves(Symptoms(run, ()))
+    assert found.state == "seen" and found.text.startswith("eval/return is -65.976"), found.text

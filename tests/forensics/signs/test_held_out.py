@@ -103,6 +103,19 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (C.eval_at_chance_throughout, "absent", {"acc.eval": np.linspace(0.1, 0.135, 60)}, CLASSES),
     (C.eval_at_chance_throughout, "absent", both(FALLS, FALLS), CLASSES),
     (C.eval_at_chance_throughout, "cannot tell", both(FALLS, FLAT), {}),
+    (
+        C.eval_at_chance_throughout,
+        "seen",
+        {"loss.eval": 2.28 + 0.01 * np.arange(6), "acc.eval": np.array([0.14, 0.15, 0.14, 0.08, 0.09, 0.1])},
+        {},
+    ),
+    (C.eval_at_chance_throughout, "cannot tell", {"loss.eval": 2.28 + 0.01 * np.arange(6), "acc.eval": np.full(6, 0.3)}, {}),
+    (
+        C.eval_at_chance_throughout,
+        "cannot tell",
+        {"loss.eval": 0.3 + 0.01 * np.arange(6), "acc.eval": np.full(6, 0.47)},
+        {},
+    ),  # of something else
     # ln 2 at best and half of the answers right: two classes, whatever config names
     (C.eval_at_chance_throughout, "seen", {"loss.eval": 0.693 + 0.3 * np.exp(-T / 9), "acc.eval": 0.5 + 0.01 * np.sin(T)}, {}),
     (C.eval_at_chance_throughout, "cannot tell", {"loss.eval": 0.693 + 0.3 * np.exp(-T / 9), "acc.eval": 0.6 + 0.01 * np.sin(T)}, {}),

@@ -44,6 +44,9 @@ def looked(sign: str, run: Run) -> Sign:
     ("loss_times_constant", {"loss.train": 16 * FALLS, "loss.eval": 4 * FALLS}, {"vocab_size": 50, "batch_size": 3}, None, ABSENT),
     ("loss_times_constant", {"loss.train": 8 * math.log(2) * FLAT / 0.9, "pref.margin": 1 - FLAT}, {"grad_accum": 8, "vocab_size": 50}, None, SEEN),
     ("loss_times_constant", {"loss.train": math.log(2) * FLAT / 0.9, "pref.margin": 1 - FLAT}, {"grad_accum": 8, "vocab_size": 50}, None, ABSENT),
+    ("loss_times_constant", {"loss.train": FALLS / 2, "loss.eval": FALLS}, {}, None, SEEN),  # divided twice
+    ("loss_times_constant", {"loss.train": FALLS / np.linspace(1, 4, N), "loss.eval": FALLS}, {}, None, ABSENT),  # learnt by heart
+    ("loss_times_constant", {"loss.train": FALLS / 1.5, "loss.eval": FALLS}, {}, None, ABSENT),
     ("loss_times_constant", {"loss.train": 20 * FLAT, "loss.eval": FLAT}, {"batch_size": 32}, None, ABSENT),
     ("loss_times_constant", {"loss.train": 32 * FLAT, "loss.eval": FLAT}, {}, None, CANNOT_TELL),
     ("loss_times_constant", {"loss.train": 32 * FALLS}, {"batch_size": 32}, None, CANNOT_TELL),

@@ -147,6 +147,13 @@ def test_nan_before_the_first_finite_value_was_not_computed_yet(where: Any, coun
     assert len(list(nonfinite.detect(run_of({"loss.train": bad(LOSS, where)})))) == count
 
 
+@pytest.mark.parametrize(
+    ("rate", "count"), [(np.linspace(0, 1e-3, len(LOSS)), 1), (np.full(len(LOSS), 1e-3), 0)], ids=["warms up", "constant"]
+)
+def test_nan_while_the_rate_warms_up_is_of_updates(rate: Any, count: int) -> None:
+    assert len(list(nonfinite.detect(run_of({"loss.train": bad(LOSS, slice(None, 30)), "lr": rate})))) == count
+
+
 def test_a_launch_that_was_nan_from_its_first_value_is_told_after_a_new_one() -> None:
     run = run_of({"loss.train": bad(LOSS, slice(None, 30))}, attempts=[0] * 30 + [1] * (len(LOSS) - 30))
     assert [f.facts.count for f in nonfinite.detect(run)] == [30]
