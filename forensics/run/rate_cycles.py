@@ -8,12 +8,12 @@ from forensics.run.rate_shape import asked_twice
 from forensics.run.robust import median, walked_digit
 from forensics.run.series import Series
 
-# of the row before; of the peak. Measured: at 0.7 of JUMP two more faulty runs, at 1.4 one less, healthy alike (docs/thresholds.md)
+# of the row before; of the peak. Measured: at 0.7 of JUMP two more faulty runs, at 1.4 one less, healthy alike
 JUMP, SHARE, OFTEN = 1.5, 0.02, 4  # bound: so many jumps, and one in as many rows
 SAME = 0.95  # share of the values that a cycle takes again; bound: one of twenty may be a corner between two logged steps
 MOVES = 0.5  # bound: of its values, from one to the next; half of a period that is seen again
-REGULAR = 0.1  # distances of warm restarts agree this well; not critical: logs that miss every tenth row still do (docs/thresholds.md)
-LOW = 0.4  # of the peak: from below this a warm restart comes; measured: at 0.56 one of 15 faulty runs is lost (docs/thresholds.md)
+REGULAR = 0.1  # distances of warm restarts agree this well; not critical: logs that miss every tenth row still do
+LOW = 0.4  # of the peak: from below this a warm restart comes; measured: at 0.56 one of 15 faulty runs is lost
 HEIGHT = 0.1  # of the peak; bound: six rows of a cycle or more show its top, and a cosine loses 7 % in its first sixth
 
 
