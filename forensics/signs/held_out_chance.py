@@ -180,6 +180,8 @@ def _no_surer(run: Run) -> Sign | None:
     if s is None or held.outcomes(run) is not None or min(len(x), len(share)) <= LEAST or x.min() <= 0 or not is_likelihood(s.tag):
         return None
     cost, right = median(x[-LEAST:]), median(share[-LEAST:])
+    if cost < (1 - CHANCE) * math.log(2):  # less than between two
+        return None
     if x.min() < (1 - LEARNED) * x[0] or not 1 / GUESSED <= right * math.exp(cost) <= GUESSED:  # fewer: the loss is of something else
         return None
     text = f"{s.tag} is {x[0]:.4g} at first and {x.min():.4g} at its best, and {right:.3g} of the answers are right at the end"

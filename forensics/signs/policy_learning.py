@@ -18,7 +18,9 @@ EFFECTS = {
     "discount_above_one": "config",
     "policy_hardly_moves": "rl.kl",
 }  # symptoms of their own, for which there is no detector
-VALUES = r"(^|[ /])((values?|v|q( ?f)?( \d)?)( values?)?[ /](mean|avg|estimate)|(mean|avg) (values?|v|q( ?f)?( \d)?)|q( \d)?( val(ue)?s?)?)$"
+VALUES = (
+    r"(^|[ /])((values?|v|q( ?f)?( \d)?)( values?)?[ /](mean|avg|estimate)|(mean|avg) (values?|v|q( ?f)?( \d)?)|q( \d)?( val(ue)?s?)?)$"
+)
 
 DISCOUNT = "gamma discount discount_factor discount_rate gamma_discount reward_discount"
 REWARD_SCALE = "reward_scale reward_scaling reward_scale_factor rew_scale"
