@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow.compute as pc
+import numpy as np
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
@@ -37,6 +37,7 @@ from forensics.run.endings import events
 from forensics.run.how_it_ended import status
 from forensics.run.inputs import surviving
 from forensics.run.series import series
+from parsers import arrow
 from parsers.lazy_regex import lazy_re
 from parsers.tables import Run
 
@@ -96,9 +97,12 @@ def _said(run: Run, said: list[dict[str, Any]]) -> Finding:
 
 def _before_training(run: Run, event: dict[str, Any]) -> bool:
     """Whether what was measured stands behind the line: it ended a launch that had not begun, and another one trained."""
+    if event["step"] is not None:
+        return False
     metrics = run.tables["metrics"]
-    at = metrics.filter(pc.equal(metrics["source"], event["source"]))["at"] if event["step"] is None else []
-    return len(at) > 0 and int(pc.min(at).as_py()) > event["at"]
+    code, sources = arrow.codes(metrics["source"])
+    at = arrow.filled(metrics["at"], 0)[np.isin(code, [i for i, source in enumerate(sources) if source == event["source"]])]
+    return len(at) > 0 and int(at.min()) > event["at"]
 
 
 def _killed(run: Run) -> Finding | None:
