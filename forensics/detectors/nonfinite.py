@@ -83,7 +83,11 @@ def detect(run: Run) -> Iterator[Finding]:
     found = False
     losses = [name for name in LOSSES if series(run, name) and (name.startswith("loss") or not series(run, f"loss{name[3:]}"))]
     watched = [by_rank(run, name) for name in losses] or [[s] for name in ("loss.aux", *RISING) for s in parts(run, name)]
-    for ranks in (*watched, *(by_rank(run, name) for name in ("rl.loss_policy", "rl.loss_value", "grad.norm"))):
+    seen = {s.tag for ranks in watched for s in ranks}
+    means = [
+        [s] for name in losses for s in parts(run, name) if s.tag not in seen
+    ]  # of epochs, beside the loss of each step; of other sets
+    for ranks in (*watched, *means, *(by_rank(run, name) for name in ("rl.loss_policy", "rl.loss_value", "grad.norm"))):
         sick = [(s, bad) for s in ranks if len(bad := _computed(run, s))]
         if sick:
             found = True
@@ -162,7 +166,7 @@ def _finding(run: Run, s: Series, bad: Ints, ranks: list[int]) -> Finding[Facts]
     stays = len(bad) >= 2 and bool((~np.isfinite(s.value[first:])).all())
     recovered = not stays and first + 1 < len(s) and bool(np.isfinite(s.value[first + 1 :]).any())
     word = "NaN" if np.isnan(s.value[first]) else "infinite"
-    how = "and stays so to the end" if stays or not recovered else f"{len(bad)} values in all, finite again in between"
+    how = "and stays so to the end" if stays or not recovered else f"{len(bad)} value{'s' * (len(bad) > 1)} in all, finite again in between"
     # had such a step been taken, the weights and every later value would be NaN: a scaler or a guard skipped it
     skipped = series(run, "loss_scale") is not None or (recovered and len(bad) < loss_scale.COSTLY * len(s))
     severity = "info" if skipped else "warning"

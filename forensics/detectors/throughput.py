@@ -11,7 +11,7 @@ How it decides
     known), when the change is at least four times the noise, 2.6 sigma of the rank sum of both sides (few values tell only what divides them well), and three units
     of the last printed digit; a logged speed that falls while the rows' clock goes on as before is a mean since the start that holds a pause. It is for information
     unless the rest takes half as long again, and costs ten minutes, goes at less than a third of the speed or hardly scatters from there on. A slow-down without an
-    edge is told where each of eight pieces of the run is slower than the one before, down to less than a third of the speed; and where the wait for data was logged:
+    edge is told where each of eight pieces of the run is slower than the one before, down to less than a third of the speed, and be it no mean since the start; and where the wait for data was logged:
     it rises in all but one of the pieces, the steps end half as long again, and the wait is half of that.
 
 Cannot tell
@@ -48,8 +48,6 @@ SHARED, PETTY = 1 / 3, 600.0  # unit: what two neighbours leave of a core; secon
 # measured: slow-downs of seven healthy runs on busy machines scatter by 12 % and more, of five with a cause two by 4 and 5 %, three by 14 to 19 %, which
 # stay for information; neighbours come and go; statistical: ten values tell a scatter to a quarter
 STEADY, STEADY_FOR = 0.06, 10
-# statistical: of eight pieces of noise all rise once in 40,000, all but one once in 160
-PIECES = 8
 NOISES = 4.0  # statistical: of one value; chance does it once in 16,000; measured: at 5.6 one of 13 faulty runs is lost
 SIDE = 5  # statistical: the fewest on either side whose rank sum can reach RANKS
 FEW = 20  # values on a side; not critical: 14 and 28 tell the same runs (docs/thresholds.md); it keeps out the first steps of a run, which are odd
@@ -103,18 +101,18 @@ def _at_once(run: Run) -> Iterator[Finding]:
 def _step_by_step(run: Run) -> Iterator[Finding]:
     """Steps that take ever longer: beyond what neighbours on the same cores leave, or for the wait for data alone grows."""
     s, rows, speed = speed_of(run)
-    pieces = [median(part) for part in np.array_split(speed, PIECES)] if len(rows) >= PIECES else []
-    if pieces and (np.diff(pieces) < 0).all() and pieces[-1] < SHARED * pieces[0]:
+    pieces = pace.pieces(speed)
+    if pace.ever_slower(speed, SHARED) and not (s.name == "tput.steps" and pace.fades(s.step[rows], speed, SHARED)):
         yield _ever_longer(run, s, (int(s.step[rows[0]]), int(s.step[rows[-1]])), pieces[0], pieces[-1], "")
         return
     try:
         s, step, wait, total = utilization.waits(run)
     except CannotTell:
         return
-    waits, totals = ([median(part) for part in np.array_split(x, PIECES)] for x in (wait, total))
+    waits, totals = ([median(part) for part in np.array_split(x, pace.PIECES)] for x in (wait, total))
     rises = int((np.diff(waits) > 0).sum())
     longer, ratio = totals[-1] - totals[0], totals[0] / totals[-1]
-    if rises < PIECES - 2 or ratio >= COSTLY or waits[-1] - waits[0] < utilization.BY_WAITS * longer:
+    if rises < pace.PIECES - 2 or ratio >= COSTLY or waits[-1] - waits[0] < utilization.BY_WAITS * longer:
         return
     yield _ever_longer(run, s, (int(step[0]), int(step[-1])), 1 / totals[0], 1 / totals[-1], ", for the wait for data grows")
 

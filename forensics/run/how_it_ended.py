@@ -17,7 +17,7 @@ from forensics.case import utc
 from forensics.run import done_twice, endings, fatal_lines, proper_end, reach, silence
 from forensics.run.endings import Event
 from forensics.run.once import once
-from forensics.run.plan import planned_steps, unit
+from forensics.run.plan import planned_steps, said, unit
 from parsers.lazy_regex import lazy_re
 from parsers.tables import ZONES_APART, Run
 
@@ -105,11 +105,10 @@ def _died(run: Run, attempt: int) -> Ending | None:
 
 def _alive(run: Run) -> Ending:
     """How the last attempt ended where no fatal line tells it: finished, failed by a code or a word alone, silent, running, cut."""
-    step, last, planned = (
-        reach.last(run) if run.attempts else reach.saved(run),
-        endings.of_attempt(run, len(run.attempts) - 1),
-        planned_steps(run),
-    )
+    last, planned = endings.of_attempt(run, len(run.attempts) - 1), planned_steps(run)
+    step = reach.last(run) if run.attempts else reach.saved(run)
+    if step is not None:
+        step = max(step, *(n for n, _ in said(run, "reached")), 0)  # where the bar over the training stood at last
     if (end := proper_end.finish(run)) is not None:
         return Ending("finished", end.says, end.where, step=step, planned=planned, how=end.how)
     if codes := [e for e in last if e["kind"] == "exit" and e["level"] == "error"]:

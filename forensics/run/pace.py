@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 from forensics.run import endings
 from forensics.run.metric_columns import arrays
 from forensics.run.once import once
+from forensics.run.robust import median
 from forensics.run.series import Floats, Ints, Series
 from parsers.lazy_regex import lazy_re
 from parsers.tables import DATED, DOUBTED, Run
 
 DAY, MOST_DAYS = 86400.0, 100_000
+# statistical: of eight pieces of noise all rise once in 40,000, all but one once in 160
+PIECES = 8
 TICKS = 10  # seconds that a side lasts; bound: a clock of whole seconds is then off by a tenth
 EVALUATION = lazy_re(r"(?i)(?:^|[/_.])(?:val|valid|validation|eval|evaluation|test)(?:[/_.]|$)")
 
@@ -74,3 +77,21 @@ def ratio(s: Series, rows: Ints, split: int) -> float:
     steps, times = (np.array([x[rows[b - 1]] - x[rows[a]] for a, b in ((0, split), (split, len(rows)))]) for x in (s.step, s.time))
     speeds = steps / times if (times >= TICKS).all() else np.full(2, np.nan)
     return float(speeds[1] / speeds[0]) if speeds[0] > 0 else float("nan")
+
+
+def pieces(x: Floats) -> list[float]:
+    """Medians of eight pieces of a run; none of fewer values."""
+    return [median(part) for part in np.array_split(x, PIECES)] if len(x) >= PIECES else []
+
+
+def ever_slower(speed: Floats, share: float) -> bool:
+    """Whether each piece of a run is slower than the one before, down to less than a share of the first."""
+    each = pieces(speed)
+    return bool(each) and bool((np.diff(each) < 0).all()) and each[-1] < share * each[0]
+
+
+def fades(step: Ints, speed: Floats, share: float) -> bool:
+    """Whether a speed that falls and falls may be a mean since the start, whose steps take as long as ever: what was fast at first fades out of it."""
+    since = step / speed
+    apart = np.diff(since)
+    return bool((apart > 0).all()) and not ever_slower(np.diff(step) / apart, share)

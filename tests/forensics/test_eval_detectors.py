@@ -77,6 +77,12 @@ def test_any_metric_that_is_nan_to_the_end_is_told(tmp_path: Path) -> None:
     assert [(f.facts.metric, f.severity) for f in found] == [("other/dice", "info")]
 
 
+def test_a_mean_of_an_epoch_that_is_nan_is_told_though_no_logged_step_is(tmp_path: Path) -> None:
+    epoch_means = every(50, lambda i: float("nan") if i == 150 else 0.5)
+    (found,) = nonfinite.detect(read(write(tmp_path / "r", 300, train_loss=epoch_means)))
+    assert (found.first_step, found.title) == (150, "train_loss is NaN at step 150, 1 value in all, finite again in between")
+
+
 def test_hits_that_fall_with_the_training_loss_are_no_other_evaluation(tmp_path: Path) -> None:
     def log(name: str, after: float) -> Path:
         hits = every(20, lambda i: 0.9 - 0.5 * (i > 200) + scatter(i) / 4)

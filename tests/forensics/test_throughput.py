@@ -192,3 +192,13 @@ def test_a_batch_that_shrinks_is_no_slow_down() -> None:
     seen = np.cumsum(np.where(late, 1.0, 8.0))
     run = run_of({"loss.train": noisy(N, 0.01), "time.step": seconds, "samples.seen": seen})
     assert not list(throughput.detect(run))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(np.full(64, 1.0), []), (1.0 + np.arange(64) / 10, ["warning"])], ids=["as long as ever", "ever longer"]
+)
+def test_a_speed_since_the_start_that_a_fast_beginning_fades_out_of(seconds: np.ndarray, told: list[str]) -> None:
+    """A buffer is filled before the first update: the mean since the start falls to the end, and is all that was logged."""
+    step = 100 * np.arange(1, 65)
+    run = run_of({"loss.train": noisy(64, 0.01), "tput.steps": step / np.cumsum(np.r_[0.001, 0.001, seconds[2:]])}, steps=step.tolist())
+    assert [f.severity for f in throughput.detect(run)] == told
