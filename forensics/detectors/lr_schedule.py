@@ -84,8 +84,11 @@ def _drops(s: Series) -> list[int]:
     """Rows at which the rate falls to half and less from where it stood, and stays; none where it also falls in another way."""
     x, one = s.value, np.diff(s.attempt) == 0
     falls = np.flatnonzero((x[1:] < x[:-1]) & one) + 1
-    there = [i for i in falls.tolist() if i >= 2 and x[i - 2] == x[i - 1] and 0 < x[i] <= HALF * x[i - 1] and (x[i : i + 2] <= x[i]).all()]
-    return there if 0 < len(there) == len(falls) <= MOST else []
+    if not 0 < len(falls) <= MOST:
+        return []
+    rows: list[int] = falls.tolist()
+    stands = all(i >= 2 and x[i - 2] == x[i - 1] and 0 < x[i] <= HALF * x[i - 1] and (x[i : i + 2] <= x[i]).all() for i in rows)
+    return rows if stands else []
 
 
 def _told(run: Run, s: Series, rows: list[int]) -> Finding:

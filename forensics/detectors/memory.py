@@ -87,7 +87,7 @@ def _said(run: Run, said: list[dict[str, Any]]) -> Finding:
     step = _step(run, first) if not over else None
     kind = memory_kinds.of_run(run, said, step)
     shown = evidence.text("what the log says", [e["text"][:500] for e in said[:5]], run.where(first["source"], first["at"]))
-    words = f", {kind.words}" if kind.words else ""
+    words = ", in a launch that another one followed" if over else f", {kind.words}" if kind.words else ""
     when = f"after step {step}" if step is not None else "before the first step"
     facts = Facts(not over, kind.id, step, None, kind.words, kind.why, list(kind.do), kind.growth, kind.per_step)
     title = f"Out of memory {when}{words}: {quoted(first['text'].splitlines()[-1])}"

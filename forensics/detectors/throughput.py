@@ -11,8 +11,9 @@ How it decides
     known), when the change is at least four times the noise, 2.6 sigma of the rank sum of both sides (few values tell only what divides them well), and three units
     of the last printed digit; a logged speed that falls while the rows' clock goes on as before is a mean since the start that holds a pause. It is for information
     unless the rest takes half as long again, and costs ten minutes, goes at less than a third of the speed or hardly scatters from there on. A slow-down without an
-    edge is told where each of eight pieces of the run is slower than the one before, down to less than a third of the speed, and be it no mean since the start; and where the wait for data was logged:
-    it rises in all but one of the pieces, the steps end half as long again, and the wait is half of that.
+    edge is told where each of eight pieces of the run is slower than the one before, down to less than a third of the speed (unless that speed may be a mean since
+    the start, from which a fast beginning fades); and where the wait for data was logged: it rises in all but one of the pieces, the steps end half as long again,
+    and the wait is half of that.
 
 Cannot tell
     Where neither throughput, step time nor a clock was logged ten times.
