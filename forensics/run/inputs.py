@@ -41,9 +41,8 @@ LOSSES = (
 RISING = ("rl.reward", "score.train", "score.eval", "acc.train", "acc.eval")  # what stands for it where training raises what was logged
 ANY_LOSS = "|".join((*LOSSES, "loss.aux"))
 LOST = 0.5  # bound: of what training had gained; rewards and scores go up and down by less while a policy explores
-REGAINED = (
-    1 / 3
-)  # unit: a third of what was lost; measured: three healthy TD3 runs of maker 75 that dip before they rise had made up 43 to 74 % at their ends
+# unit: a third of what was lost; three healthy TD3 runs of maker 75 that dip before they rise had made up 43 to 74 % at their ends
+REGAINED = 1 / 3
 FEWEST = 4  # bound: the fewest values that a trend is judged by (spikes/trend.py)
 REWARDS = 5  # bound: the fewest values that a trend is judged by (spikes/trend.py); fewer leave the loss as the better witness
 OBJECTIVE = "|".join((ANY_LOSS, *RISING))

@@ -87,9 +87,8 @@ def evaluated_return_falls_behind(s: Symptoms) -> Sign:
     if told is None or not held or loss_names.EVAL.search(words(told[0].tag)):
         return cannot_tell(f"returns of training and of {2 * FEWEST} evaluations were not both logged.")
     last = int(told[0].step[-1])
-    looks = [
-        _behind(s.run, told[0], p) for p in held if p.step[-1] >= last / 2
-    ]  # the others count otherwise: updates beside environment steps
+    # the others count otherwise: updates beside environment steps
+    looks = [_behind(s.run, told[0], p) for p in held if p.step[-1] >= last / 2]
     if not looks:
         return cannot_tell("the evaluations are counted otherwise than the returns of training.")
     return next((look for look in looks if look.state == SEEN), looks[0])
