@@ -1,8 +1,5 @@
-"""The case: everything the analysis concluded about one run, as plain data.
-
-The case is the seam between analysis and report. ``to_json`` turns it into the ``case.json`` that docs/case.md
-describes; a report is a pure function of that document. Steps are in the run's own labels, weights in decibans
-(+10: ten times likelier), times in UTC.
+"""The case: everything the analysis concluded about one run, as plain data. ``to_json`` turns it into the ``case.json`` that docs/case.md
+describes; a report is a pure function of that document. Weights are in decibans (+10: ten times likelier), times in UTC.
 """
 
 from __future__ import annotations
@@ -21,6 +18,7 @@ from parsers.secrets import mask_shapes, names
 from parsers.tables import DATED
 
 SCHEMA = 1
+Labels = tuple[int | None, int | None]
 HELD = "held"  # the part of a clue that keeps a probability within the rules, whatever the evidence weighs
 
 
@@ -75,6 +73,7 @@ class Finding(Generic[F]):
     evidence: tuple[Evidence, ...] = ()
     facts: F = field(default_factory=dict)  # type: ignore[assignment]  # the detector's Facts; other packages may give a dict
     times: tuple[float | None, float | None] = (None, None)  # wall clock of first and last step, seconds since 1970 UTC
+    labels: Labels | None = None  # first and last step as the log prints them, where that is not what the tables count
 
 
 @dataclass(frozen=True)
@@ -98,6 +97,7 @@ class Hypothesis:
     interventions: tuple[str, ...] = ()
     steps: tuple[int | None, int | None] = (None, None)
     probability: float = 0.0
+    labels: Labels | None = None  # of the steps, as in a finding
 
     @property
     def score(self) -> float:
@@ -186,7 +186,7 @@ def _hypothesis(h: Hypothesis, rank: int) -> dict[str, Any]:
         "probability": round(h.probability, 6),
         "certainty": of_cause(h.title, h.probability, rank == 1),
         "score": round(h.score, 2),
-        "steps": list(h.steps),
+        **_places(h.steps, h.labels),
         "clues": list(h.clues),
         "settle": h.settle,
         "interventions": list(h.interventions),
@@ -199,12 +199,17 @@ def _finding(f: Finding) -> dict[str, Any]:
         "id": f.id,
         "kind": kind_of(f.kind),
         "title": f.title,
-        "steps": [f.first_step, f.last_step],
+        **_places((f.first_step, f.last_step), f.labels),
         "severity": f.severity,
         "times": [utc(t) for t in f.times],
         "facts": f.facts,
         "evidence": list(f.evidence),
     }
+
+
+def _places(steps: Labels, labels: Labels | None) -> dict[str, list[int | None]]:
+    """``steps`` in the labels that the log prints, and where the tables count something else ``axis_steps`` in that."""
+    return {"steps": list(steps)} if labels is None else {"steps": list(labels), "axis_steps": list(steps)}
 
 
 def utc(seconds: float | None) -> str | None:
@@ -219,9 +224,7 @@ def number(value: float) -> float | str:
     return value if math.isfinite(value) else "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-@lru_cache(maxsize=256)  # rows have the same keys
-def _shown(keys: tuple[str, ...]) -> dict[str, str]:
-    return names(keys)
+_shown = lru_cache(maxsize=256)(names)  # rows have the same keys
 
 
 def jsonable(x: Any) -> Any:

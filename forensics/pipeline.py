@@ -22,7 +22,7 @@ from forensics.many_runs import baseline as known_good
 from forensics.many_runs import baseline_signs
 from forensics.replays import advice
 from forensics.rules import detectors, further_causes, id_of
-from forensics.run import endings, facts
+from forensics.run import endings
 from forensics.run.inputs import ANY_LOSS, OBJECTIVE
 from forensics.run.once import once
 from forensics.run.series import series
@@ -92,12 +92,13 @@ def analyze_run(run: Run, *, command: Sequence[str] = (), baseline: Run | None =
 
 
 def _in_words_of_its_axis(run: Run, told: Judged) -> Judged:
-    """What was judged, in epochs where the log counts nothing else."""
-    if facts.axis(run)["unit"] != "epoch":
+    """What was judged, in the labels that the log prints."""
+    say = axis_words.words(run)
+    if say is None:
         return told
-    findings, checks = tuple(map(axis_words.finding, told.findings)), tuple(map(axis_words.check, told.checks))
-    hypotheses = tuple(map(axis_words.hypothesis, told.hypotheses))
-    return Judged(findings, checks, hypotheses, told.verdict, headline.sentence(run, told.verdict, findings, hypotheses, checks))
+    findings, checks = tuple(axis_words.finding(run, f, say) for f in told.findings), tuple(axis_words.check(c, say) for c in told.checks)
+    hypotheses = tuple(axis_words.hypothesis(run, h, say) for h in told.hypotheses)
+    return Judged(findings, checks, hypotheses, told.verdict, axis_words.answer(run, told.answer, say))
 
 
 @once

@@ -79,7 +79,7 @@ def analysis(case: Case) -> str:
     rows = [
         *(["causes (`cause` with an id has the clues for and against):", *causes] if causes else []),
         *(["findings (`finding` with an id has the evidence):"] if ranked else []),
-        *(f"  {_finding(f)}" for f in ranked),
+        *("  " + _finding(full["run"], f) for f in ranked),
         *([f"  and {rest} more: `findings`"] if rest else []),
         *(["do next:", *todo] if todo else []),
         f"checked: {len(first_screen.by_status(full, 'clear'))} clear, {unsure} could not tell",
@@ -99,15 +99,15 @@ def _cause(h: Case) -> str:
     return f"{h['id']}  {first_screen.why(h)}: {_said(h['title'], 90)}"
 
 
-def _finding(f: Case) -> str:
-    at = text_format.steps(f["steps"])
+def _finding(run: Case, f: Case) -> str:
+    at = text_format.at(run, f)
     return f"{f['severity']} {one_line(f['id'])}{f', {at}' if at else ''}: {_said(f['title'])}"
 
 
 def findings(case: Case) -> str:
     """Every symptom in a line."""
     full = complete(case)
-    rows = [_finding(f) for f in sorted(full["findings"], key=lambda f: first_screen.SEVERITIES.index(f["severity"]))]
+    rows = [_finding(full["run"], f) for f in sorted(full["findings"], key=lambda f: first_screen.SEVERITIES.index(f["severity"]))]
     unsure = first_screen.by_status(full, "cannot_tell", "error")
     why = [f"{c['id']} could not be checked: {_said(c['note'], 100)}" for c in unsure[:UNSURE]]
     rest = [f"nor could {len(unsure) - UNSURE} more"] if len(unsure) > UNSURE else []
@@ -130,7 +130,7 @@ def finding(case: Case, id: str) -> str | None:
     rule = next((c["rule"] for c in full["checks"] if c["id"] == f["kind"]), "")
     rows += [f"speaks to the causes: {', '.join(cited)}"] if cited else []
     rows += [f"how it decides: {_said(rule, 400)}"] if rule else []
-    return fitted([_finding(f), text_format.period(f["times"])], rows, "more lines")
+    return fitted([_finding(full["run"], f), text_format.period(f["times"])], rows, "more lines")
 
 
 def cause(case: Case, id: str) -> str | None:
@@ -141,7 +141,7 @@ def cause(case: Case, id: str) -> str | None:
         return None
     clues = sorted((c for c in said_once(h["clues"]) if c["weight"]), key=lambda c: -abs(c["weight"]))[:CLUES]
     ruled = h.get("ruled_out")
-    head = [_cause(h), "ruled out by the author" if ruled else "", text_format.steps(h["steps"])]
+    head = [_cause(h), "ruled out by the author" if ruled else "", text_format.at(full["run"], h)]
     head += [f"what settles it: {_said(h['settle'], 300)}"] if h["settle"] else []
     told = [f"  {text_format.decibans(c['weight'])}  {_said(c['text'])}{_ids(c['findings'])}" for c in clues]
     unsure = [f"  {_said(c['text'])}" for c in h["clues"] if not c["weight"]]

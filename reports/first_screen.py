@@ -132,12 +132,12 @@ def when(case: Case) -> tuple[str, str]:
     serious = [f for f in case["findings"] if f.get("severity") in SEVERITIES[:2]]
     cited = [f for f in serious if leader and any(f.get("id") in (c.get("findings") or []) for c in leader["clues"])]
     run = case["run"]
-    said = [leader.get("steps") if leader else None, *(f.get("steps") for f in cited)]
-    narrow = [pair for pair in said if pair != text_format.axis(run)]  # "steps 0 to the end" says least
-    for pair in [*narrow, *said, *(f.get("steps") for f in serious)]:
-        text = text_format.steps(pair, text_format.axis_unit(run))
+    said = [leader] * (leader is not None) + cited
+    narrow = [told for told in said if told.get("steps") != text_format.axis(run)]  # "steps 0 to the end" says least
+    for told in [*narrow, *said, *serious]:
+        text = text_format.at(run, told)
         if text and case["verdict"] != "healthy":
-            return text, _clock(case, pair, cited + serious)
+            return text, _clock(case, told["steps"], cited + serious)
     first, last = text_format.axis(run)
     begin, end = times(case, first), times(case, last)
     return text_format.reach(run), text_format.period([begin[0][1], end[-1][1]]) if begin and end else ""

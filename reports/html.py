@@ -92,7 +92,7 @@ def environment() -> Environment:
     env.tests["command"] = text_format.is_command
     env.filters.update(
         rich=rich, parts=parts, num=text_format.number, db=text_format.decibans, pct=text_format.percent, size=text_format.bytes_,
-        steps=text_format.steps, reach=text_format.reach, axis_note=text_format.axis_note, moment=text_format.moment, period=text_format.period, plural=text_format.plural, metric=text_format.metric,
+        steps=text_format.steps, at=text_format.at, reach=text_format.reach, axis_note=text_format.axis_note, moment=text_format.moment, period=text_format.period, plural=text_format.plural, metric=text_format.metric,
         spike=lambda kind: text_format.SPIKES.get(kind, kind), band=chart.band_name, clip=_clip, plain_facts=_plain_facts,
         numeric=_numeric,
     )  # fmt: skip

@@ -45,13 +45,13 @@ def _check(case: Case, check: Case) -> Test:
         return check["id"], {"cannot_tell": "skipped", "error": "error"}[check["status"]], check["note"], ""
     found = [f for f in case["findings"] if f["kind"] == check["id"]]
     grave = [f for f in found if f["severity"] != "info"]
-    told = "\n".join(_line(f) for f in (grave or found)[:SHOWN])
+    told = "\n".join(_line(case["run"], f) for f in (grave or found)[:SHOWN])
     return check["id"], "failure" if grave else "", grave[0]["title"] if grave else "", told
 
 
-def _line(f: Case) -> str:
+def _line(run: Case, f: Case) -> str:
     where = ", ".join(dict.fromkeys(e["where"] for e in f["evidence"] if e["where"]))
-    return " ".join(filter(None, (f["severity"], f["id"], text_format.steps(f["steps"]), f["title"], f"({where})" if where else "")))
+    return " ".join(filter(None, (f["severity"], f["id"], text_format.at(run, f), f["title"], f"({where})" if where else "")))
 
 
 def _suite(name: str, tests: Sequence[Test]) -> str:

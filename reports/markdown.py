@@ -138,7 +138,7 @@ def _causes(case: Case) -> str:
         sure = first_screen.why(h)
         if ruled := h.get("ruled_out"):
             sure = f"ruled out: {ruled.get('because') if isinstance(ruled, dict) else ruled}"
-        line = f"{esc(sure)}. Sum {decibans(h.get('score'))} dB. {esc(text_format.steps(h.get('steps')))}"
+        line = f"{esc(sure)}. Sum {decibans(h.get('score'))} dB. {esc(text_format.at(case['run'], h))}"
         out += ["", f"### {esc(h.get('title'))}", "", line.strip()]
         clues = [row(decibans(c.get("weight")), esc(c.get("text")), _ids(c.get("findings"))) for c in said_once(h["clues"])]
         out += table((">dB", "clue", "seen in"), clues) if clues else []
@@ -160,7 +160,7 @@ def _symptoms(case: Case) -> str:
     out = ["## Symptoms", ""] if ranked else []
     for f in sorted(ranked, key=lambda f: first_screen.first_step(f.get("steps"))):
         where = _ids([e["where"] for e in f["evidence"] if e.get("where")])
-        at = "; ".join(filter(None, (text_format.steps(f.get("steps")), text_format.period(f.get("times")))))
+        at = "; ".join(filter(None, (text_format.at(case["run"], f), text_format.period(f.get("times")))))
         line = f"- **{esc(f.get('severity'))}** {code(f.get('id'))} {esc(at)}: {esc(f.get('title'))}"
         out.append(line + (f" ({where})" if where else ""))
     hidden = len(case["findings"]) - len(ranked)

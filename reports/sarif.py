@@ -79,7 +79,7 @@ def _rule(id: str, text: str, title: str = "") -> Json:
 
 def _result(case: Json, f: Json, rule: int) -> Json:
     places = list(dict.fromkeys(e["where"] for e in f["evidence"] if e["where"])) or [""]
-    at = text_format.steps(f["steps"])
+    at = text_format.at(case["run"], f)
     return {
         "ruleId": f["kind"],
         "ruleIndex": rule,
@@ -88,7 +88,7 @@ def _result(case: Json, f: Json, rule: int) -> Json:
         "locations": [_location(case["run"]["path"], place) for place in places[:1]],
         "relatedLocations": [{"id": i, **_location(case["run"]["path"], place)} for i, place in enumerate(places[1:9], 1)],
         "partialFingerprints": {"finding/v1": f"{one_line(case['run']['id'])}/{one_line(f['id'])}"},
-        "properties": {"id": one_line(f["id"]), "severity": f["severity"], "steps": f["steps"], "times": f["times"]},
+        "properties": {"id": one_line(f["id"]), "severity": f["severity"], "steps": f["labels"], "times": f["times"]},
     }
 
 

@@ -119,8 +119,13 @@ SHAPE: dict[str, Any] = {
 
 
 def complete(case: Any) -> dict[str, Any]:
-    """The case in the shape above; keys that it does not name are kept as they are."""
+    """The case in the shape above; keys that it does not name are kept as they are.
+
+    ``steps`` of findings and causes are then places on the charts, and ``labels`` the same as the log prints them.
+    """
     full: dict[str, Any] = shaped(plain(case), SHAPE)
+    for told in (*full["findings"], *full["hypotheses"]):
+        told["labels"], told["steps"] = told["steps"], steps(told.get("axis_steps") or told["steps"])
     replay = full.get("replay")
     arms = [{"name": text, "outcome": text}]
     looked = full.get("suspects")

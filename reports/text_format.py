@@ -147,7 +147,17 @@ def steps(pair: Any, unit: str = "step") -> str:
 
 def reach(run: dict[str, Any]) -> str:
     """How far a run came, in the labels of its log: 'steps 0 to 999', 'epochs 0 to 9'."""
-    return steps(run.get("steps"), "epoch" if run.get("step_unit") == "epoch" else "step")
+    return steps(run.get("steps"), label_unit(run))
+
+
+def label_unit(run: dict[str, Any]) -> str:
+    """What the labels of the log count: 'step' or 'epoch'."""
+    return "epoch" if run.get("step_unit") == "epoch" else "step"
+
+
+def at(run: dict[str, Any], told: dict[str, Any]) -> str:
+    """Where a finding or a cause stands, in the labels of the log."""
+    return steps(told["labels"], label_unit(run))
 
 
 def axis(run: dict[str, Any]) -> list[Any]:
@@ -165,9 +175,9 @@ def axis_unit(run: dict[str, Any]) -> str:
 
 
 def axis_note(run: dict[str, Any]) -> str:
-    """What the steps of findings and charts are, where they are not the labels of the log; else empty."""
+    """What the steps of charts are, where they are not the labels of the log; else empty."""
     other = axis_unit(run) != "epoch" and run.get("step_unit") == "epoch" and steps(axis(run))
-    return f"charts and findings count {other}" if other else ""
+    return f"charts count {other}" if other else ""
 
 
 def stamp(seconds: float) -> str | None:

@@ -146,7 +146,10 @@ def headline(finding: Finding) -> str:
             title = title[:at].removesuffix(", until")
             break
     if len(title) > LONGEST:
-        cut = max(title.rfind(mark, 0, LONGEST) for mark in (": ", "; ", ", "))
+        whole = (
+            m.start() for m in re.finditer("[:;,] ", title[:LONGEST]) if title.count("(", 0, m.start()) == title.count(")", 0, m.start())
+        )
+        cut = max(whole, default=0)
         title = title[:cut] if cut > 20 else title
     first = title.split(" ", 1)[0]
     return title[0].upper() + title[1:] if first.isalpha() else title

@@ -41,6 +41,33 @@ def labels(run: Run) -> tuple[list[int | None], str]:
     return _span(run), plan.unit(run)
 
 
+def label(run: Run, step: int | None) -> int | None:
+    """A step of the tables as the log prints it: the epoch that it falls in, where `labels` are epochs."""
+    if step is None or not labels_differ(run):
+        return step
+    begins, epochs = _epochs(run)
+    return int(epochs[max(int(np.searchsorted(begins, step, "right")) - 1, 0)])
+
+
+@once
+def labels_differ(run: Run) -> bool:
+    """Does the log print other labels than the steps that the tables count?"""
+    return labels(run)[1] != plan.unit(run) or (plan.counts_epochs(run) and labels(run)[0] != _span(run))
+
+
+@once
+def _epochs(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """The first step of each epoch, in order, and the epochs."""
+    epoch = series(run, "epoch")
+    assert epoch is not None  # labels differ for it alone
+    order = np.lexsort((epoch.step, epoch.value))
+    value, step = epoch.value[order], epoch.step[order]
+    first = np.append(True, np.diff(value) > 0)
+    begins, epochs = step[first], value[first]
+    order = np.argsort(begins, kind="stable")
+    return begins[order], epochs[order]
+
+
 def planned(run: Run) -> plan.Plan | None:
     """How far it was to go, in the labels that the log prints; where nothing tells, as far as it came before it finished by its own word or looks
     finished, unless it stopped itself early."""

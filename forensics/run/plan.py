@@ -85,11 +85,10 @@ def labelled(run: Run) -> Plan | None:
 
 @once
 def counts_epochs(run: Run) -> bool:
-    """Are epochs the labels that the log prints? So where no line names a step through the run, unless it is all of one epoch or the
-    loop counts down to the end of the run."""
+    """Are epochs the labels that the log prints? So where no line names a step through the run, unless it is all of one epoch."""
     epoch = series(run, "epoch")
     return (
-        (reach.composed(run) and not reach.counts_through_the_run(run))
+        reach.composed(run)
         and epoch is not None
         and not _of_last([s for s in settings.named(run, "total_steps") if s.key == "total_steps"], run)  # it counts them itself
         and (len(np.unique(epoch.value)) > 1 or any(p.value > 1 for p in _epoch_plans(run)))

@@ -14,7 +14,6 @@ from forensics.run.plan import planned_steps, unit
 from forensics.run.series import Floats, series
 from forensics.run.whole_counts import Finish
 from parsers import arrow
-from parsers.console_format.remaining_time import seconds_left
 from parsers.lazy_regex import lazy_re
 from parsers.loss_names import EVAL
 from parsers.name_rules import words
@@ -36,6 +35,7 @@ _BEST = lazy_re(r"(?i)(?<![a-z])best(?![a-z])")  # the best one so far
 NEAR_END = 50  # lines of a summary, a save or a test that may follow the closing line of a log without steps
 COUNTDOWN = lazy_re(r"(?:^|[/_. ])(?:eta|remaining|time_left)(?:_?(?:time|s|sec|secs|seconds|hours))?$")
 PROGRESS = lazy_re(r"(?:^|[/_. ])(?:progress|percent(?:age)?|pct)(?:[/_. ](?:done|complete|pct|percent))?$")
+_ETA = lazy_re(r"(?i)\beta\b\W{0,3}(?:(\d+) days?,? *)?(\d+):(\d\d)(?::(\d\d))?")
 LEFT = 60.0  # seconds; the estimate of the last line may be a logging interval old
 FALLING = 0.6  # of the rows: an estimate that swings falls in more than half of them
 TEST = lazy_re(r"(?:^|[\W_])test(?:$|[\W_])")
@@ -88,9 +88,16 @@ def work_left(run: Run) -> bool:
     planned, last, times = planned_steps(run), reach.last(run), _countdown(run)
     if planned is not None and last is not None and not plan.reached(run) and last < planned:
         return True
-    return (len(times) > 0 and not _ran_out(times)) or any(
-        (seconds_left(e["text"]) or 0.0) > LEFT for e in endings.last_lines(run).values()
-    )
+    return (len(times) > 0 and not _ran_out(times)) or any(_seconds_left(e["text"]) > LEFT for e in endings.last_lines(run).values())
+
+
+def _seconds_left(text: str) -> float:
+    """What a line says is left: 'eta: 1 day, 17:59:33', 'eta 03:20'; 0 where it says nothing."""
+    m = _ETA.search(text)
+    if m is None:
+        return 0.0
+    a, b, c = int(m[2]), int(m[3]), m[4]
+    return 86400.0 * int(m[1] or 0) + (60 * a + b if c is None else 3600 * a + 60 * b + int(c))
 
 
 def _closing_line(run: Run, last: list[Event]) -> Finish | None:

@@ -7,7 +7,7 @@ import numpy as np
 from forensics.run import endings
 from forensics.run.series import parts, series
 from parsers import arrow
-from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS, RUN_CLOCK
+from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS
 from parsers.tables import Run
 
 LATEST = 10  # bound: steps at the end of a log between which distances are compared
@@ -21,11 +21,6 @@ def noted(run: Run) -> set[str]:
 def composed(run: Run) -> bool:
     """Are the steps of the table made of an epoch and an iteration in it, because the log names none through the run?"""
     return any(COMPOSED_STEPS in s.note for s in run.sources) and series(run, "epoch") is not None
-
-
-def counts_through_the_run(run: Run) -> bool:
-    """Does the loop count down to the end of the run, though it prints its iterations by epoch?"""
-    return any(RUN_CLOCK in s.note for s in run.sources)
 
 
 def last(run: Run) -> int | None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from parsers.console_format.lapping_bars import Bars
 from parsers.console_format.line_prefix import Line
-from parsers.console_format.remaining_time import Remaining
-from parsers.records.vocabulary import BATCH_NUMBER, COMPOSED_STEPS, EPOCH_STEPS, RUN_CLOCK, STEP, THROUGH_THE_RUN
+from parsers.records.vocabulary import BATCH_NUMBER, COMPOSED_STEPS, EPOCH_STEPS, STEP, THROUGH_THE_RUN
 
 RUN_COUNT = 2  # epochs that went on counting: one may be a longer epoch than the one before it; bound: two in a row by chance hardly
 
@@ -31,7 +30,6 @@ class Steps:
         self.beside = False  # such an evaluation began when the epoch was full, and is shorter
         self.told = False  # the epoch of that heading stands among the measurements
         self.through = False  # a line named the step by a word that counts through the run
-        self.remaining = Remaining()
         self.base = 1
         self.within, self.last = True, -1
         self.supposed = (-1, -1, 0)  # place, epoch, and steps before it, of the first lines that were taken to count within their epoch
@@ -233,7 +231,7 @@ class Steps:
         lap = "composed" if any(self.laps.values()) or self.bars.fell() or self.length else "named"
         found = {lap if way == "lap" else way for way in self.ways - {""}}
         if "composed" in found and "named" not in found:
-            return f"{COMPOSED_STEPS}; {RUN_CLOCK}" if self.remaining.of_run else COMPOSED_STEPS
+            return COMPOSED_STEPS
         return EPOCH_STEPS if found == {"epoch"} else ""
 
 

@@ -47,7 +47,7 @@ class Measured(InHand):
         near = self.near(place >> 20) and not self.headings.phase(place >> 20)
         if self.dicts.waiting is not None or (found := self.shapes.match(text, near)) is None:
             return False
-        self._take(found[0], place, found[1], text)
+        self._take(found[0], place, found[1])
         return True
 
     def alike(self, lines: list[str], first: int, n: int) -> int:
@@ -68,7 +68,7 @@ class Measured(InHand):
                 self._reached(shape, n + first + taken - 1, row)
         return taken
 
-    def _take(self, shape: Shape, place: int, words: tuple[str, ...], text: str) -> None:
+    def _take(self, shape: Shape, place: int, words: tuple[str, ...]) -> None:
         n = place >> 20
         if shape.simple:
             self._reached(shape, n, words)
@@ -77,7 +77,7 @@ class Measured(InHand):
             shape.steps.append(self.now.step)
         else:
             parts = {f.role: v for f, w in zip(shape.fields, words, strict=True) if f.role in _PLACE and (v := whole(w)) is not None}
-            step = self._resolve(Where(place), shape.line, parts, text)
+            step = self._resolve(Where(place), shape.line, parts)
             if shape.line.bar:
                 self.plans.total(n, shape.line, parts, self.now.way == "composed")
                 if shape.line.training:
@@ -140,7 +140,7 @@ class Measured(InHand):
         """Takes a line that says its place, or a row of a table; -> its step."""
         parts = line.parts()
         self.plans.epochs(where.line, line)
-        step = self._resolve(where, line, parts, line.text)
+        step = self._resolve(where, line, parts)
         if self.now.aside and (mode := self.block.mode or "eval" * self.now.beside):
             line.fields = [f._replace(tag=f"{mode} {f.tag}") if f.role == "metric" else f for f in line.fields]
         elif not self.now.aside:
@@ -154,15 +154,13 @@ class Measured(InHand):
         self.started = True
         return step
 
-    def _resolve(self, where: Where, line: Line, parts: dict[str, int], text: str) -> int | None:
-        """The step of a line of this ``text``, and what else stands in it of epochs: the heading's number, the remaining time."""
+    def _resolve(self, where: Where, line: Line, parts: dict[str, int]) -> int | None:
+        """The step of a line, and the epoch that its heading names."""
         before = self.now.step
         step = self.plans.again(before, self.now.resolve(line, parts, where.line), line, parts, where.line)
         self.metrics = self.shapes.moved(*self.now.moves(where.place), self.metrics)
         if not line.mode and (step != before or line.has("metric")):  # "global_step = 5468" among what an evaluation gave
             self.headings.trains()
-        if self.now.way == "composed" and "total" in parts:
-            self.now.remaining.saw(text, self.now.epoch, parts["it"], parts["total"])
         if (epoch := self.now.headed_epoch(parts)) is not None:
             self.metrics.append((where.place, step, "epoch", float(epoch), where.time, where.rank))
         return step
@@ -180,7 +178,7 @@ class Measured(InHand):
         through = self.now.through or (self.now.headed and "total" in parts) or not within_epochs(line)  # "iterations: 20000" alone is set
         if {"step", "it"} & parts.keys() and not line.bar and (HEAD.match(body.strip()) or (through and only_place(line))):
             if not (of_batches := self.now.through and within_epochs(line)):  # of an evaluation: the run's own steps have another word
-                self._resolve(Where(n << 20), line, parts, body)
+                self._resolve(Where(n << 20), line, parts)
                 self.plans.total(n, line, parts, self.now.way == "composed")
                 self.below = (self.now.step, set())
             self.block.opens(n, self.block.mode if of_batches else "")

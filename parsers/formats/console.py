@@ -7,8 +7,7 @@ Odd about the format: there is none. In `console_format`, `line_numbers` reads a
 - A line's step is the most specific it names: global step, then step or iteration, then (epoch - first) * n + i for
   ``Epoch 3 [120/500]`` (laid end to end where ``[3,  2000]`` names no total), then epoch. A line without one takes the step just before it (validation lines, timing lines,
   blocks under ``[step=600/1000]:``, rows under a line that only names its place); summaries ("final", "best", "minimum") have none.
-- Steps made of epoch and iteration are told in epochs, in iterations where the remaining time that is printed beside them
-  counts down to the end of the run (`remaining_time`).
+- Steps made of epoch and iteration are told in epochs.
 - transformers prints ``{'loss': ...}`` without a step (`dicts`); a `Note` says how it was found.
 - Carriage returns separate updates of progress bars; of updates with the same step the last one counts.
 - A container's runtime, a cluster, a cloud or the journal keeps each line in a record of its own (`envelopes`, `unwrapped`): the line is read as

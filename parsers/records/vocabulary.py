@@ -67,7 +67,6 @@ WHOLE_HISTORY = "a history that was written as a whole"
 EPISODE_STEPS = "steps are those of 'episode'"
 MONITOR_STEPS = "rows are episodes, steps the timesteps up to their end"
 COMPOSED_STEPS = "steps are made of epoch and iteration, for no line names one through the run"
-RUN_CLOCK = "the remaining time beside them counts through the run"
 
 AXES = frozenset({*STEP, *EPOCH, *TIME, *RANK})
 

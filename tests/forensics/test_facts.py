@@ -79,7 +79,7 @@ def test_epoch_and_iteration_are_told_in_epochs(tmp_path: Path) -> None:
     assert case["axis"]["says"] and case["axis"]["steps"][1] > 400
 
 
-def test_iterations_are_told_where_the_loop_counts_down_to_the_end_of_the_run(tmp_path: Path) -> None:
+def test_epochs_are_told_where_the_loop_counts_down_to_the_end_of_the_run(tmp_path: Path) -> None:
     lines = (
         f"Epoch [{e}/7][{i}/100]  lr: 0.1, eta: 0:{(700 - 100 * (e - 1) - i) // 15:02}:30, loss: {loss(100 * e + i):.4f}\n"
         for e in range(1, 4)
@@ -87,7 +87,7 @@ def test_iterations_are_told_where_the_loop_counts_down_to_the_end_of_the_run(tm
     )
     (tmp_path / "train.log").write_text("".join(lines))
     case = forensics.analyze(str(tmp_path)).to_json()["run"]
-    assert (case["steps"], case["step_unit"], case["planned_steps"]) == ([10, 300], "step", 700)
+    assert (case["steps"], case["step_unit"], case["planned_steps"]) == ([1, 3], "epoch", 7)
 
 
 def test_keras_is_told_in_its_headings_epochs(tmp_path: Path) -> None:

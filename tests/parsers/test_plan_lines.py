@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from parsers.formats import console
-from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS, RUN_CLOCK
+from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS
 from parsers.tables import HEAD_BYTES, Gap, Note, table_of
 
 
@@ -74,31 +72,6 @@ def said(tmp_path: Path, text: str) -> set[str]:
 )
 def test_planned_length(tmp_path: Path, text: str, expected: set[str]) -> None:
     assert said(tmp_path, text) == expected
-
-
-@pytest.mark.parametrize(
-    ("left", "through"),
-    [
-        (lambda e, i: (5 - e) * 100 + 100 - i, True),  # of the run
-        (lambda e, i: 100 - i, False),  # of the epoch
-        (lambda e, i: 3 * (100 - i) if i < 50 else 2 * (100 - i), False),  # of an epoch that grows faster
-        (
-            lambda e, i: 40 * ((5 - e) * 100 + 100 - i) if (e, i) == (1, 10) else (5 - e) * 100 + 100 - i,
-            True,
-        ),  # the first iteration compiles
-    ],
-)
-def test_remaining_time_tells_what_a_loop_counts(tmp_path: Path, left: Callable[[int, int], int], through: bool) -> None:
-    def eta(seconds: int) -> str:
-        return f"{seconds * 400 // 86400} days, {datetime.timedelta(seconds=seconds * 400 % 86400)}"
-
-    lines = [
-        f"Epoch [{e}/5][{i}/100]  lr: 0.1, eta: {eta(left(e, i))}, data_time: 0.5, loss: {3 - i / 100:.4f}\n"
-        for e in (1, 2)
-        for i in range(10, 101, 10)
-    ]
-    _, notes = read(tmp_path, "".join(lines))
-    assert any(COMPOSED_STEPS in n for n in notes) and any(RUN_CLOCK in n for n in notes) is through
 
 
 def test_a_dictionary_with_switches_holds_settings_and_no_step(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_epochs_are_not_called_steps() -> None:
 
 def test_two_ways_to_count_are_both_told() -> None:
     page = first(with_run(steps=[0, 9], step_unit="epoch", axis={"unit": "step", "steps": [0, 35109], "says": "made"}))
-    assert "<b>Epochs 0 to 9</b>" in page and "charts and findings count steps 0 to 35109" in page
+    assert "<b>Epochs 0 to 9</b>" in page and "charts count steps 0 to 35109" in page
     assert '<text class="yl" x="-7" y="14">step</text>' in page
 
 
