@@ -19,12 +19,8 @@ from parsers.loss_names import EVAL, TRAIN, home, split
 from parsers.name_rules import data, words
 from parsers.names import Meaning
 
-LOSSES = (
-    "loss.train",
-    "loss.eval",
-    "ppl.",
-    "bpb.",
-)  # beside one of these nothing else stands for the loss, but a whole beside a perplexity alone
+# beside one of these nothing else stands for the loss, but a whole beside a perplexity alone
+LOSSES = ("loss.train", "loss.eval", "ppl.", "bpb.")
 _OF_A_SET = lazy_re(r"^(\d+ )?(s )?")  # what is left of "valid_1's" and "validation_0"
 # "ndcg 10", "recall at 10"; "m ap 50 95 b": overlaps, and Ultralytics' box, mask or pose
 _CUT_OFF = lazy_re(r"(?: at)?(?: \d+(?:\.\d+)?){0,3}(?: [bmp])?$")
@@ -134,7 +130,9 @@ def stand_ins(meanings: Mapping[tuple[str, str], Meaning], criteria: Collection[
     rivals = sorted({key[1] for key in found.keys() - taken.keys()})
     beside = f"; {', '.join(rivals[:3])} {'is' if len(rivals) == 1 else 'are'} not" if rivals else ""
     judged = {key: _as_loss(meanings[key], key[1], o, beside) for key, o in taken.items()}
-    return judged if terms or any(o.side == "train" for o in taken.values()) else judged | _like_evaluation(meanings, taken)
+    if terms or any(o.side == "train" for o in taken.values()):
+        return judged
+    return judged | (_like_evaluation(meanings, taken) or _error_of_training(meanings))
 
 
 def criteria(config: pa.Table) -> set[str]:
@@ -184,8 +182,14 @@ def _of_something(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str
     return only[0] if len(only) == 1 and any(o.side == "train" for o in only[0].values()) else {}
 
 
+def _error_of_training(meanings: Mapping[tuple[str, str], Meaning]) -> dict[tuple[str, str], Meaning]:
+    """``train/rating_mse`` beside ``test/rmse``: the one error that names what it is of, where none of the same words was evaluated."""
+    found = {key: o for key, o in _of_something(meanings).items() if o.side == "train"}
+    return {key: _as_loss(meanings[key], key[1], o, "", " of the training") for key, o in found.items()}
+
+
 def _is_of_something(core: str) -> bool:
-    return any(f" {core} ".startswith(f" {e} ") or f" {core} ".endswith(f" {e} ") for e in data()["objective"]["of_something"])
+    return any(core.startswith(f"{e} ") or core.endswith(f" {e}") for e in data()["objective"]["of_something"])
 
 
 def is_nameless(tag: str) -> bool:

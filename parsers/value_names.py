@@ -1,4 +1,5 @@
-"""Names that stand for two things, told apart by their values: ``eta`` is the time left or the learning rate, ``rate`` one of anything, ``scale`` too.
+"""Names that stand for two things, told apart by their values: ``eta`` is the time left or the learning rate, ``step_size`` a number of steps or
+the rate, ``rate`` one of anything, ``scale`` too.
 
 Rates of successes, errors or clicks are measured and scatter; that of a schedule goes up and down a few times, and hardly ever above a tenth.
 An estimate of the time left is in seconds, minutes or hours, mostly above one; a learning rate is hardly ever above one.
@@ -16,7 +17,7 @@ from parsers.name_rules import words
 from parsers.names import Meaning, meaning
 
 # words of a tag -> those of what it is by its values
-EITHER = {"eta": "learning rate", "rate": "learning rate", "scale": "loss scale", "scaler": "loss scale"}
+EITHER = {"eta": "learning rate", "rate": "learning rate", "step size": "learning rate", "scale": "loss scale", "scaler": "loss scale"}
 _LEAST_SCALE = 128.0  # bound: scales begin at 2^16 or above; smaller powers of two may be any factor
 _MOST_RATE = 1.0  # unit: parameters move by no more than their gradient
 _SCHEDULED = 0.1  # bound: rates that no schedule of Adam or of SGD without a warmup leaves

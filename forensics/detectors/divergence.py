@@ -10,7 +10,7 @@ How it decides
     at least 40 % of that to the end (``forensics.spikes.trend``). A level that rose half as far from its best until then more than three times before, came back, and
     once stayed up as long, wanders with its data. Of a running mean of each epoch its last values alone are judged. The step it names is the first after the loss
     last stood near its best, or where the rise began. A loss that stands a quarter above its first level for a tenth of the run and then comes back was divergence,
-    too, until something (usually the falling rate) caught it: a warning. And it fires at once where no value comes below twice the very first one again, which no
+    too, until something (usually the falling rate) caught it: a warning; so is one that the first updates drove to four times its first value, for five values. And it fires at once where no value comes below twice the very first one again, which no
     update had touched, and the loss does not fall in order from the next one on, to half of it; or where the loss ends a thousand times as far below zero as it began
     above. Where the evaluation goes on getting better to the end meanwhile, or the weight of a KL term lifts the loss, it is information. A loss that has fallen from
     value to value since its top, and lost half of its rise, is a spike that comes back. Where no loss was logged a score is judged, and the reward wherever it was,
@@ -56,6 +56,7 @@ UNDONE = 0.05  # of all that the loss had fallen; not critical in the runs of do
 # statistical: values of the shortest level, whose median is off by half a sigma; in fewer than three levels of that, three make a median
 FEW, FEWEST = 5, 3
 TWICE = 2.0  # measured: 3 of 1,173 made runs, all faulty, and 3 real ones, all diverged; at 1.25 two real ones that were well, too
+FAR = 4.0  # unit: four times what no update had touched, by the median of five values; learning begins below that or at once
 CLIMB, STRETCH = 1.25, 0.1  # measured: at 0.7 of CLIMB four of 107 healthy runs fire, at 1.4 none is lost; STRETCH: not critical
 
 
@@ -220,22 +221,30 @@ def _left_at_once(run: Run, s: Series, rows: excursions.Ints) -> Finding:
     return evidence.on_rows(s, (rows[1], rows[-1]), facts, title, "critical", shown)
 
 
+def _longest(where: np.ndarray) -> excursions.Ints:
+    """The rows of the longest stretch: data in one order come back to it again and again."""
+    at = np.flatnonzero(where)
+    return max(np.split(at, np.flatnonzero(np.diff(at) > FEW) + 1), key=len)
+
+
 def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding]:
     """A loss that stood far above its first level for a tenth of the run, though it came back in the end."""
     x = s.value[rows]
-    first = median(x[:3])
-    high = np.flatnonzero(medians.rolling_median(x, FEW) > CLIMB * first)
-    # of one stretch: data in one order come back to it again and again
-    high = max(np.split(high, np.flatnonzero(np.diff(high) > FEW) + 1), key=len)
-    if first <= 0 or len(high) < max(LEVEL, STRETCH * len(x)) or np.median(x[-LEVEL:]) >= first:
+    first, level, least = median(x[:3]), medians.rolling_median(x, FEW), max(LEVEL, STRETCH * len(x))
+    high = _longest(level > CLIMB * first)
+    if len(high) < least and not s.rises and 0 < x[0] < first:  # the first value alone has seen no update
+        first, least, high = float(x[0]), FEW, _longest(level > FAR * x[0])
+    if first <= 0 or len(high) < least or np.median(x[-LEVEL:]) >= first:
         return
     a, b = int(high[0]), int(high[-1])
     start, last, top = int(s.step[rows[a]]), int(s.step[rows[b]]), float(x[a : b + 1].max())
     side = "below" if s.rises else "above"
     moves = f"{s.tag} falls from {-first:.4g} to {-top:.4g}" if s.rises else f"Loss climbs from {first:.4g} to {top:.4g}"
     title = f"{moves}: it stays {side} its first level for {len(high)} values, until step {last}"
-    final, level = median(x[-LEVEL:]), s.logged(first)
-    facts = Facts(start, level, s.logged(final), rise=top / first - 1, best_step=int(s.step[rows[0]]), first=level, above_first=len(high))
+    final, begins = median(x[-LEVEL:]), s.logged(first)
+    facts = Facts(start, begins, s.logged(final), rise=top / first - 1, best_step=int(s.step[rows[0]]), first=begins, above_first=len(high))
     band = [{"from": start, "to": last, "kind": "slow"}]
     shown = evidence.window(s, start, last, *band, title=f"{s.tag} {side} its first level", where=s.place(run, rows[a]))
-    yield evidence.on_rows(s, (rows[a], rows[b]), facts, title, "info" if s.rises or improves_after(run, start) else "warning", shown)
+    yield evidence.on_rows(
+        s, (rows[a], rows[b]), facts, title, "info" if s.rises or (least > FEW and improves_after(run, start)) else "warning", shown
+    )

@@ -11,7 +11,8 @@ How it decides
     loss is to ln(their number), and fires where it has stood for half of the run within a tenth of that. It fires, too, when an accuracy does not rise while the loss does not fall, or is the same at each evaluation; and
     when a loss that began as high as guessing fell at once to some level and evaluation and training have stood there since, at more than half of the
     first loss; or when the evaluations stand from the second one on, at more than half of the first loss, and no score of theirs rises; and when a
-    contrastive loss stands within 1 % of ln(batch size). It is for information where a trained model goes on, where the log breaks off in the warmup,
+    contrastive loss stands within 1 % of ln(batch size). A score of which next to nothing is right, after all planned steps and with a loss of held-out data
+    that ends no lower than it began, is a warning. It is for information where a trained model goes on, where the log breaks off in the warmup,
     or where more pairs of answers are in the right order at the end, or a score of held-out data is clear of what knowing nothing gives; but not where the
     loss is the same at each value to all of its digits. A loss
     stands still since the first tenth of the run from which on no tenth lies apart from another by 1 %, nor by more than the noise of their medians,
@@ -46,12 +47,13 @@ from forensics.run.evaluations import guessing
 from forensics.run.inputs import RISING, finite_objective
 from forensics.run.levels import LEAST_FALL, LEVEL, RISES, ROOM, error_of_fall, levels, tenth
 from forensics.run.no_better_since import stands_with_training
-from forensics.run.plan import planned_steps
+from forensics.run.plan import planned_steps, reached
 from forensics.run.rate_shape import still_warming
 from forensics.run.robust import error_of_median, median, noise_by_steps
 from forensics.run.series import Floats, Ints, Series
 from forensics.run.still_evaluations import (
     HALF,
+    NOTHING,
     STANDS,
     accuracy_stands,
     ended_where_they_began,
@@ -121,7 +123,8 @@ def detect(run: Run) -> Iterator[Finding]:
         by_heart = learnt_by_heart(run)
         said = still.says + (f", while the training loss falls by {by_heart:.0%}" if by_heart else "")
         found = _told(run, still.logged, still.rows, NotRisen(still.first, still.last), said)
-        yield replace(found, severity="warning") if by_heart else found
+        in_vain = still.best <= NOTHING and ended_where_they_began(run, 0.0) and reached(run)
+        yield replace(found, severity="warning") if by_heart or in_vain else found
     learned = True
     for never in _never_learned(run):
         learned = False
@@ -168,9 +171,9 @@ def _told(run: Run, s: Series, rows: Ints, facts: StoodStill | LearnsLate | NotR
 def _never_learned(run: Run) -> Iterator[Finding]:
     s, rows = finite_objective(run, LEAST_VALUES)
     x = s.value[rows]
-    planned, reached = planned_steps(run), int(s.step[rows[-1]])
-    if planned and len(x) < LONG and reached < BEGUN * planned:
-        raise CannotTell(f"only {len(x)} values of the first {reached / planned:.0%} of the planned steps were logged")
+    planned, until = planned_steps(run), int(s.step[rows[-1]])
+    if planned and len(x) < LONG and until < BEGUN * planned:
+        raise CannotTell(f"only {len(x)} values of the first {until / planned:.0%} of the planned steps were logged")
     first, last, best = levels(x)
     if s.rises:
         early = min(median(x[: tenth(x)]), median(x[:LEVEL]))  # who is worse than untrained has gained nothing

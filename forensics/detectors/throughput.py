@@ -201,14 +201,15 @@ def _logged_speed(run: Run) -> tuple[Series, Ints, np.ndarray]:
 
 def _taken_apart(run: Run, s: Series, rows: Ints) -> Floats | None:
     """Steps a second from row to row, of a speed that is a mean since the start, as stable-baselines3 and CleanRL log it; None of any
-    other. Steps over such a speed are the time since the start: it rises, and as the clock does."""
+    other. Steps over such a speed are the time since the start: it rises, and as the clock does where one was logged."""
     step, since = s.step[rows], s.step[rows] / s.value[rows]
     total = series(run, "time.total")
     clock = s.time[rows]
     if total is not None and total.usable.any():
         clock = np.interp(step, total.step[total.usable], total.value[total.usable])
     printed = DIGITS * median(last_place(clock)) if total is not None else 0.0
-    if not np.ptp(since - clock) <= max(SAME * np.ptp(clock), printed):  # a clock that was not logged is NaN
+    clocked = np.ptp(since - clock) <= max(SAME * np.ptp(clock), printed)  # a clock that was not logged is NaN
+    if not clocked and (s.smoothing != "mean of run" or np.isfinite(clock).all()):
         return None
     return np.diff(step) / np.diff(since) if (np.diff(since) > 0).all() and (np.diff(step) > 0).all() else None
 

@@ -44,11 +44,16 @@ _LAST_NUMBER = lazy_re(r"\d+(?=\D*$)")
 
 def gan_trouble(s: Symptoms) -> Sign:
     """The discriminator tells real from generated samples with 99 % certainty, at the end or for a quarter of the run, or its loss is what that gives (below 0.02);
-    or it is right of 95 % of both in most of the run and at its end; or it costs more than guessing does while the generator's loss is what a discriminator gives that is fooled with as much certainty."""
+    or it is right of 95 % of both, or takes 95 % of the generated ones for real, in most of the run and at its end; or it costs more than guessing does while the generator's loss is what a discriminator gives that is fooled with as much certainty."""
     real, fake = probability(worded(s.run, ON_REAL)), probability(worded(s.run, ON_FAKE))
     if real is not None and fake is not None:
         (_, on_real), (_, on_fake) = both_levels(real), both_levels(fake)
         text = f"At the end {real.tag} is {on_real:.3g} and {fake.tag} is {on_fake:.3g}."
+        if on_fake >= TELLS and (fake.value[fake.usable] >= TELLS).mean() >= HALF:
+            return seen(
+                f"{text[:-1]}: it takes nearly every generated sample for real.",
+                first=int(fake.step[fake.usable & (fake.value >= TELLS)][0]),
+            )
         of_fake = float((fake.value[fake.usable] <= 1 - SURE).mean())
         sure = min(float((real.value[real.usable] >= SURE).mean()), of_fake)
         if on_fake <= 1 - SURE and (on_real >= SURE or (on_real >= SMOOTHED and of_fake >= NEARLY_ALL)):

@@ -35,6 +35,7 @@ CHANCE = 0.05  # relative; as near as the plateau detector calls a loss "at chan
 # relative, of n up to 20: beyond it ln n and ln (n + 1) lie so near to each other that every loss is one of them; statistical: of two classes a loss
 # between a half of that and all of it lies there once in fifty
 EXACT, FEW_CLASSES = 0.01, 20
+A_COIN = 0.05  # statistical: three standard errors of the half of 3,600 answers; the mean of all evaluations lies nearer
 GUESSED = 1.2  # times 1/C: an accuracy on a few hundred samples scatters by less
 EASY = 0.1  # unit: a tenth of what training began with
 SIXTH = 6  # bound: the first and the last sixth leave two thirds of a short log between them
@@ -161,16 +162,19 @@ def _accuracy(run: Run) -> Sign | None:
 
 
 def _implied(run: Run) -> Sign | None:
-    """A loss of ln n at its best, and 1/n of the answers right at any time, for one whole n: two coincidences that guessing makes, whatever config names."""
+    """A loss of ln n at its best, and 1/n of the answers right at any time, for one whole n: two coincidences that guessing makes, whatever config names.
+    Half of the answers right at any time at more than ln 2 are no better than guessing between two either."""
     s, x, share = series(run, "loss.eval"), held.evaluations(run)[1], held.shares(held.evaluations(run, "acc.eval")[1])
     if s is None or held.outcomes(run) is not None or min(len(x), len(share)) < STEADY or x.min() <= 0 or not is_likelihood(s.tag):
         return None
     best = float(x.min())
     n = round(math.exp(min(best, 50.0)))
-    if not 2 <= n <= FEW_CLASSES or abs(best / math.log(n) - 1) > EXACT or max(abs(share * n - 1)) > GUESSED - 1:
+    fits = 2 <= n <= FEW_CLASSES and abs(best / math.log(n) - 1) <= EXACT
+    coin = best > math.log(2) and max(abs(2 * share - 1)) <= A_COIN and abs(2 * float(share.mean()) - 1) <= 2 * EXACT
+    if not (coin or (fits and max(abs(share * n - 1)) <= GUESSED - 1)):
         return None
     text = f"The lowest of {len(x)} evaluation losses is {best:.4g}, and {share.min():.3g} to {share.max():.3g} of the answers are right"
-    return seen(f"{text}: what guessing among {n} gives.")
+    return seen(f"{text}: {f'what guessing among {n} gives' if fits else 'no better than a coin'}.")
 
 
 def _no_surer(run: Run) -> Sign | None:

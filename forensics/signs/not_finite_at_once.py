@@ -1,4 +1,5 @@
-"""Values that are NaN or infinite before training can have made them so, in the first updates of a run, or that no sample can have made so."""
+"""Values that are NaN or infinite before training can have made them so, in the first updates of a run, that no sample can have made so, or that do
+not reach the weights."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ SUBJECT = "not_finite"  # the other half of it
 # Updates: one logging interval of ten, the most usual one. Adam has moved a weight by ten times the rate at most (arXiv 1412.6980, 2.1),
 # which is 0.01 at the usual 1e-3, and most warmups have hardly begun
 FEW_UPDATES = 10
+UPDATES = 3  # bound: an evaluation may come before the first update that its NaN made
 
 
 def nan_in_first_updates(s: Symptoms) -> Sign:
@@ -64,3 +66,24 @@ def gradient_nan_at_first_step(s: Symptoms) -> Sign:
         return seen(text, found, where=norm.place(s.run, 0), first=step, last=int(loss.step[-1]))
     how = "goes on finite" if np.isfinite(later).any() else "is not finite either"
     return absent(f"The first gradient norm, of step {step}, is not finite, and the loss {how}.", where=norm.place(s.run, 0))
+
+
+def weights_outlive_nan(s: Symptoms) -> Sign:
+    """The loss stays NaN, and every evaluation behind its third value that is NaN is finite: no update of it reached the weights. So it is where no
+    target counts, for a mean over none is NaN and its gradient zero (torch.nn.functional.cross_entropy), or where every update is skipped."""
+    stays = [f for f in s.of(nonfinite.Facts) if f.facts.recovered is False and f.facts.metric == "loss.train"]
+    loss, held_out = series(s.run, "loss.train"), series(s.run, "loss.eval")
+    if not stays or loss is None:
+        return does_not_arise("no training loss stays NaN.")
+    found, first = stays[0], stays[0].facts.first or 0
+    broken = loss.step[(loss.step >= first) & ~np.isfinite(loss.value)]
+    after = held_out.value[held_out.step > broken[UPDATES - 1]] if held_out is not None and len(broken) >= UPDATES else np.zeros(0)
+    if not len(after):
+        return cannot_tell("no evaluation loss was logged behind the NaN of the training loss.")
+    if not np.isfinite(after).all():
+        return absent(f"{found.title}, and evaluations after it are not finite either.", [found])
+    norm = series(s.run, "grad.norm")
+    still = norm is not None and (norm.step > first).any() and not norm.value[norm.step > first].any()
+    count = f"all {len(after)} evaluations after it are" if len(after) > 1 else "the evaluation after it is"
+    text = f"{found.title}, and {count} finite{', the gradient norm exactly zero' if still else ''}"
+    return seen(f"{text}: the weights are not NaN.", [found], first=first, last=found.facts.last)

@@ -29,17 +29,15 @@ FEW, MANY = 8, 20  # bound: rates that show a path; that show a straight line fr
 TWICE = 2.0  # unit: the smallest accumulation or number of processes, which is the least a wrong unit makes of a step
 HALF, TENTH = 0.5, 0.1  # of the peak; bound: half of the way of a warmup or a decay, and what a decay leaves at most where it is through
 ALIKE = 0.25  # share by which a factor misses the accumulation: one value in between two that were logged
-SWINGS, NEAR = (
-    3,
-    0.02,
-)  # bound: half-periods, so that it came down, went up and came down again; of the peak: three digits, and a floor of a hundredth
+# bound: half-periods, so that it came down, went up and came down again; of the peak: three digits, and a floor of a hundredth
+SWINGS, NEAR = 3, 0.02
 STRAIGHT = 0.01  # of the last rate; bound: three digits of a console, and rates of steps counted from 0 or 1
 
 _RANGE_TEST = lazy_re(r"(?i)(lr|rate)s?[_ -]?(find|range|test|sweep)|range[_ -]?test")  # it rises to the end on purpose (arXiv 1506.01186)
 
 
 def schedule_runs_slow(s: Symptoms) -> Sign:
-    """The run is over, and the rate still rises in a warmup that config ends long before (or that fills the whole run in one straight line),
+    """The run is over, and the rate still rises in a warmup that config ends long before (or that fills the whole run in one straight line, or moves once an epoch),
     or stands near its peak where the configured schedule has come down: a scheduler that is stepped once an epoch, or whose length counts
     micro-batches. A run that was cut off in its warmup shows the same and is no fault."""
     lr = series(s.run, "lr")
@@ -55,7 +53,12 @@ def schedule_runs_slow(s: Symptoms) -> Sign:
     step, x = lr.step[lr.usable][order], lr.value[lr.usable][order]
     where = lr.place(s.run, len(lr) - 1)
     over = plan.reached(s.run) or ending(s.run).status == "finished"
-    told = _in_warmup(s.run, step, x, over) or _straight_up(s.run, step, x, over) or _still_up(s.run, step, x)
+    told = (
+        _in_warmup(s.run, step, x, over)
+        or _straight_up(s.run, step, x, over)
+        or _once_an_epoch(s.run, step, x, over)
+        or _still_up(s.run, step, x)
+    )
     if told:
         return seen(f"{told}.", where=where, first=int(step[0]), last=int(step[-1]))
     if not over and _rises(x):
@@ -141,6 +144,18 @@ def _straight_up(run: Run, step: Ints, x: Floats, over: bool) -> str:
     if float(np.abs(line(step.astype(np.float64)) - x).max()) > STRAIGHT * x[-1]:
         return ""
     return f"The learning rate warms up from the first step to the last, in one straight line to {x[-1]:.3g}, and the run is over"
+
+
+def _once_an_epoch(run: Run, step: Ints, x: Floats, over: bool) -> str:
+    """From epoch to epoch up to the end of the run, and never within one: a schedule of so many steps that is stepped at the end of each epoch."""
+    epoch = series(run, "epoch")
+    if not over or epoch is None or not _rises(x) or any(_RANGE_TEST.search(f"{told.key} {told.value}") for told in settings.every(run)):
+        return ""
+    of = np.floor(np.interp(step, epoch.step, epoch.value))
+    moves, turns = np.diff(x) > 0, np.diff(of) > 0
+    if turns.sum() < FEW or len(x) < TWICE * (turns.sum() + 1) or (moves & ~turns).any() or moves.sum() < HALF * turns.sum():
+        return ""
+    return f"The learning rate still rises at the end of the run, from {x[0]:.3g} to {x[-1]:.3g}, and moves once an epoch only"
 
 
 def _still_up(run: Run, step: Ints, x: Floats) -> str:

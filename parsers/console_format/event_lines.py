@@ -124,7 +124,7 @@ _IN_NAME = lazy_re(
 )
 _SCALE = lazy_re(
     r"(?i)(?:(?:reducing|increasing)(?: dynamic)? loss scale(?: from [\d.e+]+)? to|reducing (?:it )?to|lowering (?:the )?loss scale to"
-    r"|loss scale (?:is )?(?:now|reduced to|to):?) ?([\d.]+(?:e[+-]?\d+)?)|Attempted loss scale: ([\d.]+(?:e[+-]?\d+)?), but"
+    r"|loss scale (?:is )?(?:now|reduced to|to):?) ?([\d.]+(?:e[+-]?\d+)?)|Attempted loss scale: ([\d.]+(?:e[+-]?\d+)?), but|loss scale [\d.]+(?:e[+-]?\d+)? ?(?:->|=>|\u2192) ?([\d.]+(?:e[+-]?\d+)?)"
 )
 _SKIPPED = lazy_re(
     r"(?i)\b(?:steps?|updates?|batch(?:es)?|iterations?) (?:was |were |is )?skipped\W{1,3}(\d{1,12})(?: times| in all)? (?:so far|in total|until now)"
@@ -169,7 +169,7 @@ def loss_scale(text: str) -> float | None:
     """The scale that an overflow or growth line leaves behind."""
     m = _SCALE.search(text)
     try:
-        return float((m[1] or m[2]).rstrip(".")) if m else None
+        return float((m[1] or m[2] or m[3]).rstrip(".")) if m else None
     except ValueError:
         return None
 
