@@ -132,7 +132,8 @@ def _silent_end(run: Run, step: int | None, planned: int | None, last: list[Even
     # a log of numbers has no closing line: only work that was left, or a torn end, says that it was cut
     end_of_loop = proper_end.broken_off(run)
     torn = any(TORN.search(g.what) for g in run.gaps)
-    kind = "cut" if end_of_loop is None and step is not None and (proper_end.work_left(run) or torn) else "unknown"
+    short = torn or reach.within_epoch(run) or proper_end.work_left(run)
+    kind = "cut" if end_of_loop is None and step is not None and short else "unknown"
     e = end_of_loop or endings.last_line(run, last)
     says, where = (fatal_lines.words(e), run.where(e["source"], e["at"])) if e else ("", "")
     return Ending(kind, says, where, None, step is None, step, planned, how="left" if end_of_loop else "")

@@ -7,9 +7,15 @@ import numpy as np
 from forensics.run import endings
 from forensics.run.series import parts, series
 from parsers import arrow
+from parsers.lazy_regex import lazy_re
 from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS
 from parsers.tables import Run
 
+_OF_ALL = lazy_re(r"[\[(,:|] *(\d{1,9}) ?/ ?(\d{1,9}) *[\]),|\s]")
+LINE, MORE = (
+    200,
+    1.5,
+)  # characters of a line that hold its place; unit: of the distances between lines, whose last one may not come out even
 LATEST = 10  # bound: steps at the end of a log between which distances are compared
 
 
@@ -68,6 +74,14 @@ def counts_environment_steps(run: Run) -> bool:
         if len(s) and not np.array_equal(s.value, s.step):
             return False
     return True
+
+
+def within_epoch(run: Run) -> bool:
+    """Does a log whose steps are made of epoch and iteration end in an epoch, more than a line before its last iteration (``[0][1200/2028]``)?"""
+    if not composed(run):
+        return False
+    left = [int(m[2]) - int(m[1]) for e in endings.last_lines(run).values() for m in _OF_ALL.finditer(str(e["text"])[:LINE])]
+    return any(n > MORE * interval(run) for n in left)
 
 
 def rewarded(run: Run) -> bool:

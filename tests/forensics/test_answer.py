@@ -46,6 +46,12 @@ def test_a_long_list_is_cut_between_its_parts() -> None:
     assert headline.headline(found("Loss jumps from 1.5 to 3 at step 7")) == "Loss jumps from 1.5 to 3 at step 7"
 
 
+def test_a_long_title_is_not_cut_in_brackets() -> None:
+    title = f"One and two read exactly zero at the same 2 steps (1852, 5536) and at no other, between neighbours {'of one size ' * 9}"
+    said = headline.headline(found(title))
+    assert len(said) < len(title) and "(1852, 5536)" in said
+
+
 def test_a_cause_that_the_first_half_has_named_is_not_named_again() -> None:
     said = headline.explained([found("Config changed between launches: lr from 1 to 2")], [cause("Config changed between launches", 0.9)])
     assert said == "Config changed between launches: lr from 1 to 2. That itself is likely the cause."

@@ -6,7 +6,9 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from runs import make
 
@@ -254,3 +256,55 @@ def test_a_cross_entropy_by_name_is_the_loss_of_an_evaluation(tmp_path: Path, ta
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(x) + "\n" for x in lines))
     s = series(parsers.read(tmp_path), "loss.eval")
     assert (s.tag if s is not None else None) == judged
+
+
+@pytest.mark.parametrize(("top", "told"), [(300.0, ["warning"]), (8.0, [])])
+def test_a_loss_that_the_first_updates_drove_far_above_its_first_value(tmp_path: Path, top: float, told: list[str]) -> None:
+    """The median of three first values would take the climb for the level that it began at."""
+    climb = [3.6, 0.06 * top, top, 0.6 * top, 0.06 * top, 0.05 * top, 0.16 * top]
+    run(tmp_path, loss=lambda i: climb[i - 1] if i <= len(climb) else 1 + 0.01 * math.sin(i))
+    assert [f["severity"] for f in forensics.analyze(str(tmp_path)).to_json()["findings"] if "above its first level" in f["title"]] == told
+
+
+def _named(tmp_path: Path, columns: dict[str, Any]) -> dict[str, str]:
+    rows = zip(*columns.values(), strict=True)
+    (tmp_path / "metrics.csv").write_text(
+        ",".join(["step", *columns]) + "\n" + "".join(",".join(map(str, (i, *r))) + "\n" for i, r in enumerate(rows))
+    )
+    return {tag: name for name, m in forensics.analyze(str(tmp_path)).to_json()["run"]["metrics"].items() for tag in [m["tag"]]}
+
+
+def test_the_one_error_of_training_beside_that_of_held_out_data(tmp_path: Path) -> None:
+    falls = np.exp(-np.arange(40) / 9) + 0.2
+    assert _named(tmp_path, {"train/rating_mse": falls, "test/rmse": falls + 0.1}) == {
+        "train/rating_mse": "loss.train",
+        "test/rmse": "loss.eval",
+    }
+    told = _named(tmp_path, {"train/rating_mse": falls, "train/price_mse": falls, "test/rmse": falls + 0.1})
+    assert told["train/rating_mse"] == "other/train/rating_mse"  # of two nobody knows
+
+
+def test_an_error_of_held_out_data_that_is_called_a_loss_steps_as_any_other(tmp_path: Path) -> None:
+    falls = 0.2 + np.exp(-np.arange(40) / 5)
+    held = 0.25 + 0.01 * np.sin(np.arange(40)) + np.where(np.arange(40) >= 25, 0.25, 0)
+    _named(tmp_path, {"Loss/train_step": falls, "Loss/val_mae": held})
+    case = forensics.analyze(str(tmp_path)).to_json()
+    assert [f["steps"][0] for f in case["findings"] if f["kind"] == "eval_jump"] == [25] and case["verdict"] == "unhealthy"
+
+
+@pytest.mark.parametrize(("values", "name"), [("percent", "acc.train"), ("count", "other/Correct")])
+def test_what_is_correct_is_a_share_or_a_number(tmp_path: Path, values: str, name: str) -> None:
+    share = 1 - np.exp(-np.arange(1, 41) / 9)
+    assert _named(tmp_path, {"Correct": np.round(100 * share, 2) if values == "percent" else np.round(5000 * share)})["Correct"] == name
+
+
+@pytest.mark.parametrize(("high", "name"), [(0.2, "lr"), (2000, "other/fit/step_size")])
+def test_a_size_of_steps_is_a_rate_or_a_number(tmp_path: Path, high: float, name: str) -> None:
+    falls = np.exp(-np.arange(40) / 9) + 0.2
+    assert _named(tmp_path, {"loss": falls, "fit/step_size": np.where(np.arange(40) < 20, high / 100, high)})["fit/step_size"] == name
+
+
+def test_a_reconstruction_beside_its_divergence_is_a_term(tmp_path: Path) -> None:
+    falls = np.exp(-np.arange(40) / 9) + 0.2
+    assert _named(tmp_path, {"recon": 100 * falls, "kl": 3 - falls})["recon"] == "loss.aux"
+    assert _named(tmp_path, {"recon": 100 * falls, "speed": falls})["recon"] != "loss.aux"

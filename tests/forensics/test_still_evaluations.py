@@ -43,6 +43,14 @@ def test_a_training_loss_that_falls_beside_scores_that_do_not_rise_is_learnt_by_
     assert ("while the training loss falls by" in title) == (severity == "warning")
 
 
+@pytest.mark.parametrize(("end", "severity"), [(6.2, "warning"), (5.0, "info")])
+def test_next_to_nothing_right_after_all_planned_steps_and_no_better_loss(end: float, severity: str, tmp_path: Path) -> None:
+    held = learns(5.8, end)
+    rarely = {"val_loss": lambda i: held(i) if i % 25 == 0 else None, "val_recall": lambda i: None if i % 25 else 0.004}
+    write(tmp_path, N, config={"max_steps": N - 1}, loss=learns(4.2, 3.8), **rarely)
+    assert {said for said, title in told(tmp_path) if "next to nothing is right" in title} == {severity}
+
+
 @pytest.mark.parametrize(
     ("scores", "said"),
     [

@@ -202,3 +202,16 @@ def test_a_speed_since_the_start_that_a_fast_beginning_fades_out_of(seconds: np.
     step = 100 * np.arange(1, 65)
     run = run_of({"loss.train": noisy(64, 0.01), "tput.steps": step / np.cumsum(np.r_[0.001, 0.001, seconds[2:]])}, steps=step.tolist())
     assert [f.severity for f in throughput.detect(run)] == told
+
+
+@pytest.mark.parametrize(("tag", "told"), [("time/fps", False), ("speed/fps", True)])
+def test_a_speed_that_its_name_says_is_since_the_start(tmp_path: Path, tag: str, told: bool) -> None:
+    """stable-baselines3 logs steps over the time since the start, and no clock beside it."""
+    step, seconds = 250 * np.arange(1, 23), np.r_[0.004, 0.004, np.full(6, 0.5), np.full(14, 0.8)]
+    rows = (
+        f"{n},{n / t:.0f},{-200 + n / 100:.2f},{'' if i < 2 else 1 / (i + 3):.4}\n"
+        for i, (n, t) in enumerate(zip(step, np.cumsum(seconds), strict=True))
+    )
+    (tmp_path / "progress.csv").write_text(f"time/total_timesteps,{tag},rollout/ep_rew_mean,train/critic_loss\n{''.join(rows)}")
+    found = [f["kind"] for f in forensics.analyze(str(tmp_path)).to_json()["findings"] if f["severity"] != "info"]
+    assert ("throughput" in found) == told

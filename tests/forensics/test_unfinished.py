@@ -36,6 +36,14 @@ def test_a_last_planned_epoch_as_long_as_the_others_is_the_end(tmp_path: Path) -
     assert how_it_ended.ending(read(folder)).kind != "finished"
 
 
+@pytest.mark.parametrize(("until", "kind"), [(150, "cut"), (190, "unknown"), (200, "unknown")])
+def test_a_log_that_ends_within_an_epoch_is_cut(tmp_path: Path, until: int, kind: str) -> None:
+    place = ((e, i) for e in range(3) for i in range(10, 201, 10) if (e, i) <= (2, until))
+    folder = console(tmp_path / "r")
+    (folder / "train.log").write_text("".join(f"Epoch: [{e}][{i}/200] Time 3.0s Loss {3 / (e + 1 + i / 200):.4f}\n" for e, i in place))
+    assert how_it_ended.ending(read(folder)).kind == kind
+
+
 def test_a_stop_from_outside_is_named_and_judges_nothing(tmp_path: Path) -> None:
     got = case(console(tmp_path / "r", "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-03-04T05:06:07 DUE TO TIME LIMIT ***\n"))
     assert got["verdict"] == "inconclusive" and "DUE TO TIME LIMIT" in got["answer"]

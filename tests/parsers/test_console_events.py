@@ -31,6 +31,7 @@ from parsers.console_format.tracebacks import Traceback
         ("CUDA error: an illegal memory access was encountered", "hardware", "error", None),
         ("CUDA error: unspecified launch failure", "hardware", "error", None),
         ("[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 4096, reducing to 2048", "overflow", "info", None),
+        ("step 1: non-finite gradients, step skipped, loss scale 1.07374e+09 -> 5.36871e+08", "overflow", "info", None),
         ("Grad overflow on iteration 38", "overflow", "info", 38),
         ("Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 512.0", "overflow", "info", None),
         ("Found NaN, decreased lg_loss_scale to 20.779", "overflow", "info", None),
@@ -148,6 +149,7 @@ def test_chatter_is_no_event(text: str) -> None:
     [
         ("Attempted loss scale: 65536, reducing to 32768", 32768.0),
         ("Attempted loss scale: 65536, but hysteresis is 2.", 65536.0),
+        ("step 15: non-finite gradients, step skipped, loss scale 65536 -> 3.2768e+04", 32768.0),
         ("Reducing dynamic loss scale from 64.0 to 32.0", 32.0),
         ("Increasing dynamic loss scale from 64.0 to 128.0", 128.0),
         ("Skipping step, loss scaler 0 reducing loss scale to 0.5", 0.5),

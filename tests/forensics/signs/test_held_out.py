@@ -118,6 +118,13 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     ),  # of something else
     # ln 2 at best and half of the answers right: two classes, whatever config names
     (C.eval_at_chance_throughout, "seen", {"loss.eval": 0.693 + 0.3 * np.exp(-T / 9), "acc.eval": 0.5 + 0.01 * np.sin(T)}, {}),
+    (
+        C.eval_at_chance_throughout,
+        "seen",
+        {"loss.eval": 0.8 + 0.3 * np.exp(-T / 9), "acc.eval": 0.5 + 0.01 * np.sin(T)},
+        {},
+    ),  # worse than a coin
+    (C.eval_at_chance_throughout, "cannot tell", {"loss.eval": 1.8 + 0.3 * np.exp(-T / 9), "acc.eval": 0.47 + 0.01 * np.sin(T)}, {}),
     (C.eval_at_chance_throughout, "cannot tell", {"loss.eval": 0.693 + 0.3 * np.exp(-T / 9), "acc.eval": 0.6 + 0.01 * np.sin(T)}, {}),
     (C.eval_at_chance_throughout, "cannot tell", {"loss.eval": 0.62 + 0.3 * np.exp(-T / 9), "acc.eval": 0.5 + 0.01 * np.sin(T)}, {}),
     (H.eval_jumped, "seen", both(FALLS, STEPS), {}),
@@ -161,6 +168,10 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (H.other_evaluation_far_higher, "seen", both(ROTE, ROTE), OTHER),
     (H.other_evaluation_far_higher, "cannot tell", both(ROTE, ROTE), {}),
     (L.training_learnt_by_heart, "seen", {"loss.train": ROTE}, {}),
+    (L.next_token_certain, "seen", both(4.1 * np.exp(-T / 8), 4.2 * np.exp(-T / 8)) | {"tokens.seen": 1000 * T}, {}),
+    (L.next_token_certain, "absent", both(4.1 * np.exp(-T / 8), 1.5 + 2.6 * np.exp(-T / 8)) | {"tokens.seen": 1000 * T}, {}),
+    (L.next_token_certain, "absent", both(0.9 * np.exp(-T / 8), 0.9 * np.exp(-T / 8)) | {"tokens.seen": 1000 * T}, {}),  # it knew them
+    (L.next_token_certain, "cannot tell", both(4.1 * np.exp(-T / 8), 4.2 * np.exp(-T / 8)), {}),  # of whatever
     (L.training_learnt_by_heart, "absent", {"loss.train": FALLS}, {}),
     (L.training_learnt_by_heart, "cannot tell", {"loss.eval": FALLS}, {}),
     (L.eval_improves_to_end, "seen", both(FALLS, 3 - T / 30), {}),

@@ -91,6 +91,11 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (at_once.gradient_nan_at_first_step, "absent", {"loss.train": FROM_START, "grad.norm": NO_NORM}, {}),
     (at_once.gradient_nan_at_first_step, "absent", {"loss.train": DEAD, "grad.norm": NORM}, {}),
     (at_once.gradient_nan_at_first_step, "cannot tell", {"loss.train": SECOND, "grad.norm": NO_NORM}, {"config": {"precision": "fp16"}}),
+    (at_once.weights_outlive_nan, "seen", {"loss.train": DEAD, "loss.eval": LOSS}, {}),
+    (at_once.weights_outlive_nan, "seen", {"loss.train": FROM_START, "loss.eval": LOSS}, {}),
+    (at_once.weights_outlive_nan, "absent", {"loss.train": DEAD, "loss.eval": DEAD}, {}),
+    (at_once.weights_outlive_nan, "cannot tell", {"loss.train": DEAD, "loss.eval": LOSS[:202]}, {}),  # of the first update alone
+    (at_once.weights_outlive_nan, "cannot tell", {"loss.train": ONCE, "loss.eval": LOSS}, {}),
 ]
 
 

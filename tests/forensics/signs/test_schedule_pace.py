@@ -16,6 +16,7 @@ N = 64
 STEP = 10.0 * np.arange(N)
 PEAK = 2e-3
 BY_EPOCH = PEAK * (1 + STEP // 200) / 80  # a warmup of 80 steps that makes one step an epoch
+CYCLE = PEAK * (1 + (STEP // 40) / 200) / 25  # one cycle of 640 steps that makes one step an epoch
 LINE = PEAK * STEP / STEP[-1]
 COSINE = PEAK * (1 + np.cos(np.pi * STEP / STEP[-1])) / 2
 HARDLY = PEAK * (1 + np.cos(np.pi * STEP / STEP[-1] / 8)) / 2  # the same, stepped once in eight
@@ -33,6 +34,10 @@ DONE = [{"kind": "finished", "level": "info", "text": "done", "step": 630}]
         (BY_EPOCH, CONFIG | {"warmup": 0.1}, DONE, "absent"),  # a share of the run
         (BY_EPOCH, CONFIG | {"warmup": 600}, DONE, "absent"),
         (LINE, {"max_steps": 640}, [], "seen"),
+        (CYCLE, {"max_steps": 640}, [], "seen"),
+        (CYCLE, {}, [], "cannot tell"),
+        (np.minimum(CYCLE, CYCLE[5 * N // 8]), {"max_steps": 640}, [], "absent"),  # it comes to its peak
+        (PEAK * (30 + np.arange(N)) / 700, {"max_steps": 640}, [], "absent"),  # within the epochs, too
         (LINE, {}, DONE, "seen"),
         (LINE, {}, [], "cannot tell"),
         (LINE, {"mode": "lr_range_test"}, DONE, "absent"),
@@ -54,7 +59,7 @@ DONE = [{"kind": "finished", "level": "info", "text": "done", "step": 630}]
     ],
 )
 def test_a_schedule_on_its_way_when_the_run_is_over(lr: Any, config: Mapping[str, Any], events: Any, state: str) -> None:
-    metrics = {"loss.train": noisy(N, 0.01)} | ({} if lr is None else {"lr": lr})
+    metrics = {"loss.train": noisy(N, 0.01), "epoch": STEP // 40} | ({} if lr is None else {"lr": lr})
     run = run_of({k: v[: len(lr) if lr is not None else N] for k, v in metrics.items()}, interval=10, config=config, events=events)
     run.attempts[0]["steps"] = [0, 630]
     found = schedule_runs_slow(Symptoms(run, ()))

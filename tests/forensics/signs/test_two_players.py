@@ -33,6 +33,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, dict[str, Any]]] = [
     (gan_trouble, "seen", scores(np.where(AT < 20, 0.999, 0.9), np.where(AT < 20, 0.001, 0.1))),  # for a third of the run
     (gan_trouble, "seen", {"other/d_loss": np.where(AT < 40, 0.7 + A, 50.0), "other/g_loss": np.where(AT < 40, 1.5 + B, 0.0)}),  # is fooled
     (gan_trouble, "absent", {"other/d_loss": np.where(AT < 40, 0.7 + A, 50.0), "other/g_loss": 1.5 + B}),
+    (gan_trouble, "seen", scores(0.95 + A / 10, np.where(AT < 10, 0.7, 0.98))),  # takes generated samples for real
+    (gan_trouble, "absent", scores(0.95 + A / 10, np.where(AT < 40, 0.7, 0.98))),  # at the end alone
     (gan_trouble, "absent", scores(np.where(AT < 6, 0.999, 0.6), np.where(AT < 6, 0.001, 0.4))),  # ahead at first
 ]
 
