@@ -11,7 +11,7 @@ How it decides
     to nothing; a round number of steps is none. A summary that hooks write however the loop ended (detectron2's training time)
     counts only where no work was left. A log that stops short of its plan, or in a torn
     record, or more than a line before the end of an epoch, is cut. An exception belongs to the launch whose log it stands in. A death is critical; a stop from outside and a cut
-    are told as information, and so are launches in the same log that ended before their first step. The answer quotes the line that tells it, or the log's last line, in every verdict.
+    are told as information. The answer quotes the line that tells it, or the log's last line, in every verdict.
 
 Cannot tell
     A process that was killed without a word leaves a log that just ends; without a plan that is no sign of anything.
@@ -29,7 +29,6 @@ from dataclasses import dataclass
 
 from forensics import evidence
 from forensics.case import BaseFacts, Finding
-from forensics.run.failed_launches import failed
 from forensics.run.how_it_ended import WORDS, Ending, ending
 from parsers.tables import Run
 
@@ -49,38 +48,13 @@ class Facts(BaseFacts):
     ending: str  # its kind, in words
 
 
-@dataclass(frozen=True)
-class Unstarted(BaseFacts):
-    """Launches in the same log that ended before their first step."""
-
-    launches: int
-    says: tuple[str, ...]  # what ended each
-
-
 def detect(run: Run) -> Iterator[Finding]:
-    yield from _unstarted(run)
     e = ending(run)
     if (e.kind in WORDS and (e.says or e.kind == "cut")) or _never_began(e):
         what = "what the log says" if e.kind in WORDS and e.kind != "cut" else "its last line"
         shown = (evidence.text(what, [e.says], e.where),) if e.says else ()
         severity = "critical" if e.died else "info"
         yield evidence.found(Facts(e.kind), title(e), (e.step, e.step), severity, *shown, key=e.kind.replace(" ", "_"))
-
-
-def _unstarted(run: Run) -> Iterator[Finding[Unstarted]]:
-    """Launches that trained nothing cost no step, but say what was mended before, or that it did not come up again."""
-    found = failed(run)
-    if not found:
-        return
-    says = tuple(dict.fromkeys(f.says for f in found))
-    launches = (
-        "1 launch in this log ended before its first step"
-        if len(found) == 1
-        else f"{len(found)} launches in this log ended before their first step"
-    )
-    shown = [evidence.text("what ended it", [f.says[:300]], f.where) for f in found[:6]]
-    title = f"{launches}: {'; '.join(s[:120] for s in says[:3])}"
-    yield evidence.found(Unstarted(len(found), says), title, (None, None), "info", *shown, key="unstarted")
 
 
 def title(e: Ending) -> str:

@@ -34,6 +34,7 @@ from forensics.case import BaseFacts, Finding
 from forensics.errors import CannotTell
 from forensics.run import done_twice, endings, fatal_lines, how_it_ended, reach
 from forensics.run.announced_returns import returns
+from forensics.run.failed_launches import failed
 from forensics.run.series import series
 from parsers.records.by_turns import BY_TURNS, leaps_back, taken_up_again
 from parsers.tables import DOUBTED, Run
@@ -67,6 +68,14 @@ class Launch(BaseFacts):
 
 
 @dataclass(frozen=True)
+class Unstarted(BaseFacts):
+    """Launches in the same log that ended before their first step."""
+
+    launches: int
+    says: tuple[str, ...]  # what ended each
+
+
+@dataclass(frozen=True)
 class Begun(BaseFacts):
     """A log that begins where an earlier one, which is not here, was resumed."""
 
@@ -76,6 +85,7 @@ class Begun(BaseFacts):
 def detect(run: Run) -> Iterator[Finding]:
     yield from _one_of_many(run)
     yield from _begun(run)
+    yield from _unstarted(run)
     told = how_it_ended.attempts(run)
     yield from _by_epoch(run)
     _one_writer(run)
@@ -138,6 +148,22 @@ def _begun(run: Run) -> Iterator[Finding[Begun]]:
     shown = evidence.text("what the log says", [str(told[0]["text"])[:300]], run.where(told[0]["source"], told[0]["at"]))
     title = f"The log begins at step {first}, where the run was resumed: what was before is not in it"
     yield evidence.found(Begun(first), title, (first, first), "info", shown, key="begun")
+
+
+def _unstarted(run: Run) -> Iterator[Finding[Unstarted]]:
+    """Launches that trained nothing cost no step, but say what was mended before, or that it did not come up again."""
+    found = failed(run)
+    if not found:
+        return
+    says = tuple(dict.fromkeys(f.says for f in found))
+    launches = (
+        "1 launch in this log ended before its first step"
+        if len(found) == 1
+        else f"{len(found)} launches in this log ended before their first step"
+    )
+    shown = [evidence.text("what ended it", [f.says[:300]], f.where) for f in found[:6]]
+    title = f"{launches}: {'; '.join(s[:120] for s in says[:3])}"
+    yield evidence.found(Unstarted(len(found), says), title, (None, None), "info", *shown, key="unstarted")
 
 
 def _one_writer(run: Run) -> None:

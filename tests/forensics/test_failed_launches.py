@@ -17,7 +17,7 @@ def _told(folder: Path, text: str) -> list[str]:
     path.write_text(text)
     found = forensics.analyze(path).to_json()["findings"]
     assert all(f["steps"] == [None, None] for f in found if "ended before" in f["title"])  # they are of no step of the run
-    return [f["title"] for f in found if f["kind"] == "ending" and f["severity"] == "info" and "ended before" in f["title"]]
+    return [f["title"] for f in found if f["kind"] == "restart" and f["severity"] == "info" and "ended before" in f["title"]]
 
 
 @pytest.mark.parametrize(
