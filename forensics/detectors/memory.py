@@ -10,7 +10,7 @@ How it decides
     that begins it, the cadence of evaluations), a leak (growth), fragmentation (the request would fit into what is
     reserved but unallocated), one long batch (the last length or memory is the highest by 15 %), the first three steps,
     one request for a quarter of the device. Where nothing of this is seen, the kind is open. A process that was killed
-    (exit code 137, SIGKILL) without a word of the scheduler is named as what it may be.
+    (exit code 137, SIGKILL) without a word of the scheduler is told for information: memory of the host is one of three reasons.
 
 Cannot tell
     Where no memory was logged and no line speaks of it.
@@ -114,9 +114,9 @@ def _killed(run: Run) -> Finding | None:
     first = killed[0]
     step = _step(run, first)
     shown = evidence.text("what the log says", [e["text"][:300] for e in killed[:5]], run.where(first["source"], first["at"]))
-    facts = Facts(False, "host", step, killed=True, words="memory of the host, by the look of it")
-    title = f"A process was killed after step {step} (SIGKILL), as the kernel does when the host has no memory left"
-    return evidence.found(facts, title, (step, None), "warning", shown, key=f"{step}-killed", times=(first["time"], None))
+    facts = Facts(False, "host", step, killed=True)
+    title = f"A process was killed after step {step} (SIGKILL), and no line says by whom: the kernel for want of memory, a scheduler or a person"
+    return evidence.found(facts, title, (step, None), "info", shown, key=f"{step}-killed", times=(first["time"], None))
 
 
 def _step(run: Run, event: dict[str, Any]) -> int | None:

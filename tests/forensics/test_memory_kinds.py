@@ -120,7 +120,7 @@ def test_the_kind_is_in_title_answer_and_interventions(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_a_killed_process_is_a_suspicion_and_no_more(tmp_path: Path, line: str) -> None:
     got = case(write(tmp_path / "r", log=line + "\n"))
-    assert [f["severity"] for f in got["findings"] if f["kind"] == "memory"] == ["warning"], line
+    assert [f["severity"] for f in got["findings"] if f["kind"] == "memory"] == ["info"], line
     suspected = next(h for h in got["hypotheses"] if h["id"] != "unknown")
     assert suspected["id"] == "out_of_memory" and suspected["probability"] < 0.95  # from there on the page says "almost certainly"
 
