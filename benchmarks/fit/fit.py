@@ -31,6 +31,9 @@ PAGE = HERE.parents[1] / "docs" / "causes-measured.md"
 SHRINK = 0.3  # highest likelihood of left-out families among SHRINKS (`--choose`)
 SHRINKS = (0.03, 0.1, 0.3, 1.0, 3.0)
 FOLDS = 5
+# decibans for every cause against `unknown`: a cause is right more often than it is the one that was meant, for truths let others pass. measured on
+# families left out: right first 66 to 68 %, calibration error 0.146 to 0.112, confidently wrong 4.3 to 5.3 %; at 5 it is 6.1 %
+LIFT = 2.0
 LEAST = 0.05  # decibans: what prints as 0.0
 
 Floats = NDArray[np.float64]
@@ -62,10 +65,12 @@ def main() -> None:
 
 
 def learned(model: AdditiveCauses, table: Table, rows: NDArray[np.bool_] | None = None) -> AdditiveCauses:
-    """A copy of the model, fitted to the runs called unhealthy among some rows of the table, or among all."""
+    """A copy of the model, lifted by LIFT and fitted to the runs called unhealthy among some rows of the table, or among all."""
     some = table.sick if rows is None else table.sick & rows
     fitted: AdditiveCauses = clone(model)
-    return fitted.fit(table.X[some], table.target[some], sample_weight=table.weight[some], groups=table.family[some])
+    fitted.fit(table.X[some], table.target[some], sample_weight=table.weight[some], groups=table.family[some])
+    fitted.start_[~np.isin(fitted.classes_, [UNKNOWN, NOTHING])] += LIFT / DECIBANS
+    return fitted
 
 
 def probabilities(model: AdditiveCauses, X: Floats) -> Floats:
