@@ -1,5 +1,6 @@
 """Names that stand for two things, told apart by their values: ``eta`` is the time left or the learning rate, ``step_size`` a number of steps or
-the rate, ``rate`` one of anything, ``scale`` too, ``correct`` the share of right answers or their number.
+the rate, ``rate`` one of anything, ``scale`` too, ``correct`` the share of right answers or their number,
+``sec`` the time since the start or of anything.
 
 Rates of successes, errors or clicks are measured and scatter; that of a schedule goes up and down a few times, and hardly ever above a tenth.
 An estimate of the time left is in seconds, minutes or hours, mostly above one; a learning rate is hardly ever above one.
@@ -18,17 +19,14 @@ from parsers.names import Meaning, meaning
 
 # words of a tag -> those of what it is by its values
 EITHER = {
-    "eta": "learning rate",
-    "rate": "learning rate",
-    "step size": "learning rate",
-    "scale": "loss scale",
-    "scaler": "loss scale",
-    "correct": "accuracy",
-}
+    "eta": "learning rate", "rate": "learning rate", "step size": "learning rate", "scale": "loss scale", "scaler": "loss scale",
+    "correct": "accuracy", "sec": "elapsed", "secs": "elapsed", "seconds": "elapsed",
+}  # fmt: skip
 _LEAST_SCALE = 128.0  # bound: scales begin at 2^16 or above; smaller powers of two may be any factor
 _PER_CENT = 100.0  # unit: of all answers
 _MOST_RATE = 1.0  # unit: parameters move by no more than their gradient
 _SCHEDULED = 0.1  # bound: rates that no schedule of Adam or of SGD without a warmup leaves
+_RISES = 0.5  # bound: time that is printed in few digits repeats
 _ENOUGH, _TURNS = 5, 0.2  # statistical: values that scatter turn in two of three moves
 
 
@@ -44,6 +42,9 @@ def told(tag: str, values: NDArray[np.float64]) -> Meaning | None:
         return None
     if words(tag).rpartition("/")[2] == "rate":
         return meaning(is_now) if x.max() <= _SCHEDULED and _is_schedule(x) else None
+    moves = np.diff(x)
+    if is_now == "elapsed":  # since the start, where it never falls; else of a step, an epoch or anything
+        return meaning(is_now) if len(x) >= _ENOUGH and (moves >= 0).all() and (moves > 0).mean() > _RISES else None
     if is_now == "accuracy":  # "Correct = 97.6%"; whole numbers count the answers
         return meaning(is_now) if x.max() <= _PER_CENT and (x != np.floor(x)).any() else None
     if is_now == "learning rate":

@@ -34,6 +34,7 @@ BY_HEART = 0.1  # of the early level: where the shadow detector calls any task m
 APART, HALF = 0.05, 0.5
 HARDLY = 0.7  # measured: of 28 runs whose training goes on to a tenth of a standing evaluation the sound ones bring that to 0.51 of its first or less
 EARLY, LEAST = 5, 20  # statistical: medians of 5 and 15 are off by half and a third of a noise; their sum at least
+FEWEST = 10  # bound: means of ten epochs, of which three each make a level; three values of batches scatter by far less than ten times
 BEGINS = 0.1  # share of the run by which its log must begin, as for the plateau detector
 BELOW = 6  # evaluations: all of six on one side by chance has a probability of 1 in 64
 ABOVE = 0.1  # unit: a tenth of all answers; what training gets right beyond the share of one class
@@ -54,9 +55,9 @@ def training_learnt_by_heart(s: Symptoms) -> Sign:
     if train is None:
         return cannot_tell(NO_TRAIN)
     x, step = train.value[train.usable], train.step[train.usable]
-    if len(x) < LEAST or step.min() > BEGINS * step.max():
-        return cannot_tell("the log does not hold the beginning of training, or fewer than 20 values of it.")
-    early, late = median(x[:EARLY]), median(x[-held.LEVEL :])
+    if len(x) < FEWEST or step.min() > BEGINS * step.max():
+        return cannot_tell(f"the log does not hold the beginning of training, or fewer than {FEWEST} values of it.")
+    early, late = (median(x[:EARLY]), median(x[-held.LEVEL :])) if len(x) >= LEAST else (median(x[:EARLY_ONES]), median(x[-EARLY_ONES:]))
     if early <= 0:
         return cannot_tell("the training loss is not positive, so shares of it say nothing.")
     if falls_without_end(x):
@@ -99,8 +100,8 @@ def eval_left_behind(s: Symptoms) -> Sign:
     tenth, and no evaluation is better than the first by three tenths: what was learnt is the training set, whether the evaluation turns up or only
     stands still."""
     train, x = series(s.run, "loss.train"), held.evaluations(s.run)[1]
-    if train is None or len(x) < FIFTHS:
-        return cannot_tell(NO_TRAIN if train is None else f"fewer than {FIFTHS} evaluation losses were logged.")
+    if train is None or len(x) <= EARLY_ONES:
+        return cannot_tell(NO_TRAIN if train is None else f"fewer than {EARLY_ONES + 1} evaluation losses were logged.")
     if (by_heart := training_learnt_by_heart(s)).state != SEEN:
         return by_heart
     first, last = first_level(train.value[train.usable]), held.level_at(train, int(train.step[-1]), EARLY_ONES)

@@ -173,6 +173,10 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (L.next_token_certain, "absent", both(0.9 * np.exp(-T / 8), 0.9 * np.exp(-T / 8)) | {"tokens.seen": 1000 * T}, {}),  # it knew them
     (L.next_token_certain, "cannot tell", both(4.1 * np.exp(-T / 8), 4.2 * np.exp(-T / 8)), {}),  # of whatever
     (L.training_learnt_by_heart, "absent", {"loss.train": FALLS}, {}),
+    (L.training_learnt_by_heart, "seen", {"loss.train": 2 * np.exp(-T[:12] / 3)}, {}),  # a mean an epoch
+    (L.training_learnt_by_heart, "cannot tell", {"loss.train": 2 * np.exp(-T[:9] / 2)}, {}),
+    (L.eval_left_behind, "seen", both(ROTE, np.where(T % 15 == 14, 3.0 + T / 100, np.nan)), {}),  # four evaluations
+    (L.eval_left_behind, "cannot tell", both(ROTE, np.where(T % 20 == 19, 3.0 + T / 100, np.nan)), {}),
     (L.training_learnt_by_heart, "cannot tell", {"loss.eval": FALLS}, {}),
     (L.eval_improves_to_end, "seen", both(FALLS, 3 - T / 30), {}),
     (L.eval_improves_to_end, "absent", both(FALLS, TURNS), {}),
