@@ -22,6 +22,7 @@ BEATING_SECONDS = 30.0  # unit: half a minute, the usual distance of two heartbe
 LONGER = 10.0  # unit: an order of magnitude; measured: of four programs that hung for 9 to 16 s two are so
 LEAST = 20  # bound: pauses that hold an evaluation or two
 EVEN = 0.8, 1.25  # bound: of the time between two beats; a busy process is late by a part of it
+WORK = ("loss.", "lr", "acc.", "samples.seen", "tokens.seen")  # what changes only where something is trained
 _BEATS = ("alive", "heartbeat")
 NEAREST_ZONE, HALF_HOUR = 3600.0, 1800.0  # seconds from UTC, and between zones but three (tz database)
 SOON = 300.0  # in which a job that ends says so
@@ -66,13 +67,14 @@ def silence(run: Run) -> tuple[float, float, str] | None:
 
 
 def _beats(columns: dict[str, Any], stepped: Ints) -> Ints:
-    """The rows of a metric that was logged again and again at the last step: a heartbeat that names it. A loss that differs was computed anew."""
+    """The rows of a metric that was logged again and again at the last step: a heartbeat that names it. A loss, a rate or a count of
+    samples that differs was computed anew."""
     top: Ints = stepped[columns["step"][stepped] == columns["step"][stepped].max()]
     kinds = columns["tag"][top].astype(np.int64) * len(columns["sources"]) + columns["source"][top]
     found, often = np.unique(kinds, return_counts=True)
     rows = top[kinds == found[often.argmax()]]
     repeated = [top[kinds == kind] for kind in found[often >= BEATS].tolist()]
-    anew = any(columns["names"][columns["name"][r[0]]].startswith("loss.") and len(np.unique(columns["value"][r])) > 1 for r in repeated)
+    anew = any(columns["names"][columns["name"][r[0]]].startswith(WORK) and len(np.unique(columns["value"][r])) > 1 for r in repeated)
     return rows if often.max() >= BEATS and not anew else top[:0]
 
 

@@ -172,10 +172,12 @@ def test_heartbeats_in_a_file_of_their_own_that_name_the_last_step(tmp_path: Pat
     assert (ending(read(tmp_path)).kind == "hang") == hung
 
 
-@pytest.mark.parametrize(("apart", "hung"), [(0.0, True), (0.25, False)])
-def test_a_loss_that_is_computed_anew_at_the_same_step_is_no_heartbeat(tmp_path: Path, apart: float, hung: bool) -> None:
+@pytest.mark.parametrize(
+    ("tag", "apart", "hung"), [("loss", 0.0, True), ("loss", 0.25, False), ("learning_rate", 0.01, False), ("rss", 0.25, True)]
+)
+def test_what_is_computed_anew_at_the_same_step_is_no_heartbeat(tmp_path: Path, tag: str, apart: float, hung: bool) -> None:
     rows = [{"ts": 1775116800.0 + i, "step": i, "loss": 2 - i / 100} for i in range(60)]
-    again = [{"ts": 1775116860.0 + 30 * i, "step": 59, "loss": 2 - 59 / 100 + apart * (i % 3)} for i in range(60)]
+    again = [{"ts": 1775116860.0 + 30 * i, "step": 59, tag: 2 - 59 / 100 + apart * (i % 3)} for i in range(60)]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows + again))
     assert (ending(forensics.read(str(tmp_path))).kind == "hang") == hung
 
