@@ -16,8 +16,12 @@ SUBJECT = "other_objectives"  # a part of it
 EFFECTS = {
     "value_loss_dwarfs_return": "rl.loss_value",
     "entropy_penalized": "rl.entropy",
+    "entropy_below_target": "rl.entropy",
 }  # symptoms of their own, for which there is no detector
 ENTROPY_WEIGHT = "ent ent_bonus ent_weight c_ent ent_coef ent_coeff entropy_coef entropy_coeff entropy_coefficient entropy_weight entropy_beta entropy_cost entropy_bonus entropy_loss_scale"
+
+TARGET_ENTROPY = "target_entropy ent_target entropy_target"
+FAR_BELOW = 1.0  # nats; unit: e times fewer choices than the target asks for
 
 LEAST = 5  # bound: values whose middle two odd ones do not move
 BEYOND_SUMS = 64.0  # unit: the root of 4,096, the largest minibatch of PPO in common recipes, over which a value loss may be summed
@@ -91,3 +95,27 @@ def _values(s: Symptoms, name: str) -> Floats:
     """The values of a metric; none where there are too few."""
     found = series(s.run, name)
     return found.value[found.usable] if found is not None and found.usable.sum() >= LEAST else np.zeros(0)
+
+
+def entropy_below_target(s: Symptoms) -> Sign:
+    """The entropy of the policy stands below the target that config names by more than a nat, over the second half of the run and at its end, and comes no
+    nearer: the temperature, which is to rise until it is met (Haarnoja et al., arXiv 1812.05905, section 5), does nothing."""
+    entropy, told = series(s.run, "rl.entropy"), next(iter(settings.named(s.run, TARGET_ENTROPY)), None)
+    target = settings.as_number(told.value) if told is not None else None
+    if entropy is None or entropy.usable.sum() < 4 * LEAST:
+        return cannot_tell("the entropy of the policy was not logged often enough.")
+    if told is None or target is None:
+        return cannot_tell("config names no target of the entropy.")
+    sign = -1.0 if "loss" in entropy.tag.lower() else 1.0  # of continuous actions it may well be below zero
+    step, x = entropy.step[entropy.usable], sign * entropy.value[entropy.usable]
+    half, quarters = x[len(x) // 2 :], np.array_split(x, 4)
+    text = f"The entropy of the policy is {median(half):.3g} nats in the second half of the run, and its target {target:g} ({told.where})"
+    if (
+        median(half) >= target - FAR_BELOW
+        or float(np.quantile(half, 0.9)) >= target
+        or median(quarters[3]) > median(quarters[2]) + FAR_BELOW
+    ):
+        return absent(f"{text}.")
+    return seen(
+        f"{text}: it comes no nearer.", where=entropy.place(s.run, int(np.flatnonzero(entropy.usable)[-1])), first=int(step[len(x) // 2])
+    )

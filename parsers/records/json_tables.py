@@ -25,6 +25,7 @@ RESULT = lazy_re(
 SETTING = lazy_re(
     r"(?i)(?:^|[_/\-. ])(?:weight|coef|coeff|scale|alpha|beta|gamma|eps|threshold|patience|interval|every|type|fn|func|"
     r"function|smooth\w{0,30}|lambda|ratio|target|max|min|clip|norm_type|reduction|steps?|size|num|n)$"
+    r"|(?:^|[/. ])target[_-]\w{1,30}$"  # target_kl, target_entropy: what is to be kept to
 )
 RESULT_FILE = lazy_re(r"(?i)result|metric|summary|eval|score|history|stats|final|best|report|perf|losses|state")
 _OF_DATA = lazy_re(r"(?i)(?:train(?:ing)?|learn|valid(?:ation)?|val|eval(?:uation)?|test|dev)(?:[_-]?\d+)?")

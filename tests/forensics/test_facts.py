@@ -259,3 +259,11 @@ def test_a_run_that_finished_was_to_go_as_far(last: str, told: int | None, tmp_p
     found = facts.planned(r)
     assert (None if found is None else found.value) == told
     assert plan.planned_steps(r) is None
+
+
+def test_what_is_to_be_kept_to_is_a_setting(tmp_path: Path) -> None:
+    """``target_kl`` ends as a result does."""
+    (tmp_path / "args.json").write_text(json.dumps({"lr": 3e-4, "target_kl": 0.02, "target_entropy": -1.0, "kl": 0.013}))
+    (tmp_path / "metrics.csv").write_text("step,loss\n" + "".join(f"{i},{2 / i:.4f}\n" for i in range(1, 30)))
+    known = {c["key"] for c in forensics.read(str(tmp_path)).tables["config"].to_pylist()}
+    assert {"lr", "target_kl", "target_entropy"} <= known and "kl" not in known

@@ -70,6 +70,10 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (U.entropy_penalized, "seen", {"rl.entropy": 1 - GROWS}, {"config": {"entropy_coeff": -0.01}}),  # of continuous actions
     (U.entropy_penalized, "seen", {"rl.entropy": 0.7 * FADES}, {"config": {"ent": -0.4}}),
     (U.entropy_penalized, "absent", {"rl.entropy": 0.03 * T - 1}, {"config": {"ent": -0.4}}),  # it rises
+    (U.entropy_below_target, "seen", {"rl.entropy": -8 * ONE + 0.005 * T}, {"config": {"target_entropy": -1.0}}),
+    (U.entropy_below_target, "absent", {"rl.entropy": -1.3 * ONE}, {"config": {"target_entropy": -1.0}}),
+    (U.entropy_below_target, "absent", {"rl.entropy": -8 + 0.15 * T}, {"config": {"target_entropy": -1.0}}),  # it comes nearer
+    (U.entropy_below_target, "cannot tell", {"rl.entropy": -8 * ONE}, {"config": {"target_entropy": "auto"}}),
     (U.entropy_penalized, "absent", {"rl.entropy": -0.7 * ONE + 0.005 * T}, {"config": {"ent_coef": 0.01}}),  # a task that is solved
     (U.entropy_penalized, "absent", {"rl.entropy": -0.7 * ONE}, {"config": {"ent_coef": -1e-6}}),
     (U.entropy_penalized, "cannot tell", {"rl.entropy": -0.7 * ONE}, {"config": {"ent_coef": "auto"}}),
