@@ -17,6 +17,7 @@ from forensics.run.usable_values import first_level, nan_from
 from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from forensics.spikes.trend import falls_without_end
+from parsers.loss_names import is_likelihood
 
 SUBJECT = "held_out"  # the other half of it
 EFFECTS = {
@@ -210,6 +211,12 @@ def accuracy_is_one_class(s: Symptoms) -> Sign:
         return cannot_tell("no loss was logged beside the accuracy.")
     if (by_heart := training_learnt_by_heart(s)).state == SEEN:
         return absent(f"{by_heart.text} A constant answer cannot do that.")
+    last, held_out = float(held.shares(share)[-1]), series(s.run, "loss.eval")
+    by_itself = -(last * np.log(last) + (1 - last) * np.log1p(-last)) if 0 < last < 1 else 0.0  # the entropy of right and wrong
+    if held_out is not None and is_likelihood(held_out.tag) and median(loss[-EARLY_ONES:]) < by_itself:
+        return absent(
+            f"The evaluation loss ends at {loss[-1]:.3g}: one answer for all that is right {last:.1%} of the time costs {by_itself:.3g} and more."
+        )
     hits = series(s.run, "acc.train")
     late = hits.value[hits.usable & (hits.step >= step[len(step) // 2])] if hits is not None else share[:0]
     if len(np.unique(late)) >= ALIKE and median(held.shares(late)) > held.shares(share)[-1] + ABOVE:

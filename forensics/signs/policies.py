@@ -13,6 +13,7 @@ from forensics.run.series import Floats, Series, parts, series
 from forensics.signs.policy_learning import REWARD_SCALE
 from forensics.signs.policy_updates import EXPLAINED, GROWN, STILL, entropy_sign
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+from forensics.spikes.medians import rolling_median
 
 SUBJECT = "other_objectives"  # the other half of it
 EFFECTS = {
@@ -24,6 +25,8 @@ EFFECTS = {
 
 NO_CHOICE = 1e-3  # nats: what a choice that falls otherwise once in 10,000 times leaves of two actions
 AGAIN, MOST = 0.1, 0.9  # bound: of the last values, all right by chance once; unit: nine tenths
+# measured: of seven sound policies that became sure five had come so far by then, of four that settled too early one; bound: two levels
+WON, LEAST_REWARDS = 0.9, 10
 COLLAPSED = 0.05  # of the first entropy: of ln 2, a coin that falls on one side 99.4 % of the time
 A_TURN = 0.15  # nats to the policy before: ten times 1.5 x 0.01, at which Spinning Up's PPO stops its epochs (target_kl)
 FEW_CLIPPED = 0.5  # bound: of the ratios; an update of A_TURN clips seven in ten
@@ -71,11 +74,26 @@ def entropy_collapsed(s: Symptoms) -> Sign:
     text = f"Policy entropy goes from {first:.3g} to {last:.3g} nats, {last / first:.1%} of its first value"
     if last >= COLLAPSED * first:
         return absent(f"{text}.")
-    if solved := _solved(s):
+    step = int(entropy.step[entropy.usable][np.flatnonzero(sign * x < COLLAPSED * first)[0]])
+    if solved := _solved(s) or _won_before(s, step):
         return absent(f"{text}; {solved}.")
-    low = np.flatnonzero(sign * x < COLLAPSED * first)
-    step = int(entropy.step[entropy.usable][low[0]])
     return seen(f"{text}; it is below {COLLAPSED:.0%} first at step {step}.", first=step, share=last / first)
+
+
+def _won_before(s: Symptoms, step: int) -> str:
+    """What says that the policy became sure because it had won: at that step its reward had come nine tenths of the way from its lowest level to its best
+    in the whole run, and it ends no lower than it began. A policy that settles too early leaves reward behind, which a log shows where it comes later."""
+    reward = series(s.run, "rl.reward")
+    if reward is None or reward.usable.sum() < 2 * LEAST_REWARDS:
+        return ""
+    at, x = reward.step[reward.usable], reward.value[reward.usable]
+    width = max(len(x) // 10, 3)
+    level = rolling_median(x, width)[width - 1 :]
+    i = max(int(np.searchsorted(at, step, "right")) - width, 0)
+    there, rise = float(level[min(i, len(level) - 1)]), float(np.ptp(level))
+    if rise <= 0 or there < level.max() - (1 - WON) * rise or level[-1] < level[0]:
+        return ""
+    return f"{reward.tag} had come to {there:.3g} by then, and to {level.max():.3g} at its best: it became sure of what wins"
 
 
 def _solved(s: Symptoms) -> str:

@@ -304,12 +304,6 @@ def test_a_size_of_steps_is_a_rate_or_a_number(tmp_path: Path, high: float, name
     assert _named(tmp_path, {"loss": falls, "fit/step_size": np.where(np.arange(40) < 20, high / 100, high)})["fit/step_size"] == name
 
 
-def test_a_reconstruction_beside_its_divergence_is_a_term(tmp_path: Path) -> None:
-    falls = np.exp(-np.arange(40) / 9) + 0.2
-    assert _named(tmp_path, {"recon": 100 * falls, "kl": 3 - falls})["recon"] == "loss.aux"
-    assert _named(tmp_path, {"recon": 100 * falls, "speed": falls})["recon"] != "loss.aux"
-
-
 @pytest.mark.parametrize(("falls", "name"), [(False, "time.total"), (True, "other/sec")])
 def test_seconds_that_never_fall_are_those_since_the_start(tmp_path: Path, falls: bool, name: str) -> None:
     seconds = np.round(np.cumsum(np.full(40, 0.26)), 1)

@@ -43,6 +43,14 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (P.entropy_collapsed, "absent", {"rl.entropy": 0.7 * ONE}, {}),
     (P.entropy_collapsed, "absent", {"rl.entropy": 0.7 * FADES, "rl.reward": np.minimum(0.2 + GROWS, 1.0)}, {}),  # every answer is right
     (P.entropy_collapsed, "seen", {"rl.entropy": 0.7 * FADES, "rl.reward": 0.3 + 0.01 * np.sin(T)}, {}),
+    (
+        P.entropy_collapsed,
+        "absent",
+        {"rl.entropy": 0.7 * FADES, "rl.reward": -0.4 + 1.2 * np.minimum(GROWS / 2, 1.0)},
+        {},
+    ),  # it had won by then
+    (P.entropy_collapsed, "seen", {"rl.entropy": 0.7 * FADES, "rl.reward": -0.4 + 1.2 * GROWS}, {}),  # much came later
+    (P.entropy_collapsed, "seen", {"rl.entropy": 0.7 * FADES, "rl.reward": 0.8 - 1.2 * GROWS}, {}),  # and was lost
     (P.entropy_collapsed, "cannot tell", {"rl.entropy": 1 - GROWS}, {}),
     (P.entropy_collapsed, "cannot tell", {"rl.reward": GROWS}, {}),
     (P.policy_kl_ran_away, "seen", {"rl.kl": 20 * GROWS, "rl.reward": GROWS}, {}),
