@@ -23,7 +23,7 @@ from forensics.case_parts.finding_kinds import kind_of
 from forensics.certainty import of_cause
 from forensics.findings import GRAVE, began
 from forensics.guards import over_runs
-from forensics.run import recipe, settings
+from forensics.run import facts, recipe, settings
 from forensics.run.goodput import ENDED_BADLY
 from forensics.run.robust import median, robust_sigma
 from forensics.run.series import Series, series
@@ -109,7 +109,7 @@ def _row(r: Run, case: Case, loss: Series | None) -> dict[str, Any]:
         "certainty": of_cause(causes[0].title, causes[0].probability, True) if causes else None,
         "second_cause": causes[1].id if len(causes) > 1 else None,
         **{f"spikes_{c}": classes.count(c) for c in ("fast", "slow", "non_recovering")},
-        "first_bad_step": began(case.findings),
+        "first_bad_step": facts.label(r, began(case.findings)),
         "attempts": len(run["attempts"]),
         "steps": run["steps"][1],
         "first_step": run["steps"][0],

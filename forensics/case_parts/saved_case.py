@@ -15,6 +15,6 @@ def hypothesis_of(document: dict[str, Any]) -> Hypothesis:
 
 def finding_of(document: dict[str, Any]) -> Finding:
     """A symptom of a saved case, as far as the answer needs it."""
-    first, last = document["steps"]
+    first, last = document.get("axis_steps") or document["steps"]
     shown = tuple(Evidence(e["kind"], e["title"], e["data"], e["where"]) for e in document["evidence"])
     return Finding(document["id"], document["kind"], document["title"], first, last, document["severity"], shown)

@@ -230,11 +230,12 @@ def _longest(where: np.ndarray) -> excursions.Ints:
 def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding]:
     """A loss that stood far above its first level for a tenth of the run, though it came back in the end."""
     x = s.value[rows]
-    first, level, least = median(x[:3]), medians.rolling_median(x, FEW), max(LEVEL, STRETCH * len(x))
+    first, level = median(x[:3]), medians.rolling_median(x, FEW)
     high = _longest(level > CLIMB * first)
-    if len(high) < least and not s.rises and 0 < x[0] < first:  # the first value alone has seen no update
-        first, least, high = float(x[0]), FEW, _longest(level > FAR * x[0])
-    if first <= 0 or len(high) < least or np.median(x[-LEVEL:]) >= first:
+    long = len(high) >= max(LEVEL, STRETCH * len(x))
+    if not long and not s.rises and 0 < x[0] < first:  # the first value alone has seen no update
+        first, high = float(x[0]), _longest(level > FAR * x[0])
+    if first <= 0 or not (long or len(high) >= FEW) or np.median(x[-LEVEL:]) >= first:
         return
     a, b = int(high[0]), int(high[-1])
     start, last, top = int(s.step[rows[a]]), int(s.step[rows[b]]), float(x[a : b + 1].max())
@@ -245,6 +246,5 @@ def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding
     facts = Facts(start, begins, s.logged(final), rise=top / first - 1, best_step=int(s.step[rows[0]]), first=begins, above_first=len(high))
     band = [{"from": start, "to": last, "kind": "slow"}]
     shown = evidence.window(s, start, last, *band, title=f"{s.tag} {side} its first level", where=s.place(run, rows[a]))
-    yield evidence.on_rows(
-        s, (rows[a], rows[b]), facts, title, "info" if s.rises or (least > FEW and improves_after(run, start)) else "warning", shown
-    )
+    borne = s.rises or (long and improves_after(run, start))  # evaluations behind a climb of the first updates say nothing of it
+    yield evidence.on_rows(s, (rows[a], rows[b]), facts, title, "info" if borne else "warning", shown)

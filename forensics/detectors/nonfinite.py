@@ -84,9 +84,8 @@ def detect(run: Run) -> Iterator[Finding]:
     losses = [name for name in LOSSES if series(run, name) and (name.startswith("loss") or not series(run, f"loss{name[3:]}"))]
     watched = [by_rank(run, name) for name in losses] or [[s] for name in ("loss.aux", *RISING) for s in parts(run, name)]
     seen = {s.tag for ranks in watched for s in ranks}
-    means = [
-        [s] for name in losses for s in parts(run, name) if s.tag not in seen
-    ]  # of epochs, beside the loss of each step; of other sets
+    # of epochs, beside the loss of each step; of other sets
+    means = [[s] for name in losses for s in parts(run, name) if s.tag not in seen]
     for ranks in (*watched, *means, *(by_rank(run, name) for name in ("rl.loss_policy", "rl.loss_value", "grad.norm"))):
         sick = [(s, bad) for s in ranks if len(bad := _computed(run, s))]
         if sick:

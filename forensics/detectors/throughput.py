@@ -9,7 +9,7 @@ How it decides
     times the samples of a step where these change, and looks for the one split into before and after that explains most of it (medians, at least five values on each
     side). It fires at a lasting slow-down to less than 80 % (to less than half where fewer than 20 values stand on a side, or only the time since the start is
     known), when the change is at least four times the noise, 2.6 sigma of the rank sum of both sides (few values tell only what divides them well), and three units
-    of the last printed digit; a logged speed that falls while the rows' clock goes on as before is a mean since the start that holds a pause. It is for information
+    of the last printed digit; a logged speed that falls while the rows' clock goes on as before is a mean since the start that holds a pause (as fps of stable-baselines3 and SPS of CleanRL are). It is for information
     unless the rest takes half as long again, and costs ten minutes, goes at less than a third of the speed or hardly scatters from there on. A slow-down without an
     edge is told where each of eight pieces of the run is slower than the one before, down to less than a third of the speed (unless that speed may be a mean since
     the start, from which a fast beginning fades); and where the wait for data was logged: it rises in all but one of the pieces, the steps end half as long again,

@@ -52,7 +52,7 @@ def label(run: Run, step: int | None) -> int | None:
 @once
 def labels_differ(run: Run) -> bool:
     """Does the log print other labels than the steps that the tables count?"""
-    return labels(run)[1] != plan.unit(run) or (plan.counts_epochs(run) and labels(run)[0] != _span(run))
+    return labels(run) != (_span(run), plan.unit(run))
 
 
 @once

@@ -12,10 +12,8 @@ from parsers.records.vocabulary import COMPOSED_STEPS, EPOCH_STEPS
 from parsers.tables import Run
 
 _OF_ALL = lazy_re(r"[\[(,:|] *(\d{1,9}) ?/ ?(\d{1,9}) *[\]),|\s]")
-LINE, MORE = (
-    200,
-    1.5,
-)  # characters of a line that hold its place; unit: of the distances between lines, whose last one may not come out even
+# bound: characters of a line that hold its place; unit: of the distances between lines, whose last one may not come out even
+LINE, MORE = 200, 1.5
 LATEST = 10  # bound: steps at the end of a log between which distances are compared
 
 
@@ -78,10 +76,12 @@ def counts_environment_steps(run: Run) -> bool:
 
 def within_epoch(run: Run) -> bool:
     """Does a log whose steps are made of epoch and iteration end in an epoch, more than a line before its last iteration (``[0][1200/2028]``)?"""
-    if not composed(run):
+    end = last(run)
+    if end is None or not composed(run):
         return False
-    left = [int(m[2]) - int(m[1]) for e in endings.last_lines(run).values() for m in _OF_ALL.finditer(str(e["text"])[:LINE])]
-    return any(n > MORE * interval(run) for n in left)
+    said = [(int(m[1]), int(m[2])) for e in endings.last_lines(run).values() for m in _OF_ALL.finditer(str(e["text"])[:LINE])]
+    # the step is of whole epochs and this iteration: "[11/30 22:11:05]" is a day
+    return any(n - i > MORE * interval(run) and (end - i) % n == 0 for i, n in said if n)
 
 
 def rewarded(run: Run) -> bool:

@@ -51,9 +51,8 @@ def scores(run: Run, side: str = "eval") -> list[Score]:
     first in front: most telling, then most values."""
     logged = [name for name in names(run, LEAST) if name.startswith("other/")]
     nameless = [name for name in logged if objectives.objective(name.removeprefix("other/")) is not None][:LOOKED]
-    nameless += (
-        ["loss.aux"] if series(run, "loss.eval") is None and not loss_terms.held_out(run) else []
-    )  # "Loss/val_mae", no term of a sum
+    if series(run, "loss.eval") is None and not loss_terms.held_out(run):
+        nameless.append("loss.aux")  # "Loss/val_mae", no term of a sum
     of_one_class = {s.tag for classes in class_hits(run) for s in classes}
     logged_scores = [s for name in (f"score.{side}", "pref.acc", *nameless) for s in parts(run, name) if s.tag not in of_one_class]
     precise = any(

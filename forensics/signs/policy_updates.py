@@ -110,12 +110,8 @@ def entropy_below_target(s: Symptoms) -> Sign:
     step, x = entropy.step[entropy.usable], sign * entropy.value[entropy.usable]
     half, quarters = x[len(x) // 2 :], np.array_split(x, 4)
     text = f"The entropy of the policy is {median(half):.3g} nats in the second half of the run, and its target {target:g} ({told.where})"
-    if (
-        median(half) >= target - FAR_BELOW
-        or float(np.quantile(half, 0.9)) >= target
-        or median(quarters[3]) > median(quarters[2]) + FAR_BELOW
-    ):
+    nearer = median(quarters[3]) > median(quarters[2]) + FAR_BELOW
+    if nearer or median(half) >= target - FAR_BELOW or float(np.quantile(half, 0.9)) >= target:
         return absent(f"{text}.")
-    return seen(
-        f"{text}: it comes no nearer.", where=entropy.place(s.run, int(np.flatnonzero(entropy.usable)[-1])), first=int(step[len(x) // 2])
-    )
+    where = entropy.place(s.run, int(np.flatnonzero(entropy.usable)[-1]))
+    return seen(f"{text}: it comes no nearer.", where=where, first=int(step[len(x) // 2]))

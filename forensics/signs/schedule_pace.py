@@ -153,13 +153,9 @@ def _once_an_epoch(run: Run, step: Ints, x: Floats, over: bool) -> str:
         return ""
     of = np.floor(np.interp(step, epoch.step, epoch.value))
     moves, turns = np.diff(x) > 0, np.diff(of) > 0
-    if (
-        turns.sum() < FEW
-        or len(x) < TWICE * (turns.sum() + 1)
-        or (moves & ~turns).any()
-        or moves.sum() < HALF * turns.sum()
-        or not moves[-(len(moves) // 4) :].any()
-    ):
+    shown = turns.sum() >= FEW and len(x) >= TWICE * (turns.sum() + 1)
+    by_epoch = not (moves & ~turns).any() and moves.sum() >= HALF * turns.sum()
+    if not shown or not by_epoch or not moves[-(len(moves) // 4) :].any():
         return ""
     return f"The learning rate still rises at the end of the run, from {x[0]:.3g} to {x[-1]:.3g}, and moves once an epoch only"
 

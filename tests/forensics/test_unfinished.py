@@ -36,11 +36,16 @@ def test_a_last_planned_epoch_as_long_as_the_others_is_the_end(tmp_path: Path) -
     assert how_it_ended.ending(read(folder)).kind != "finished"
 
 
-@pytest.mark.parametrize(("until", "kind"), [(150, "cut"), (190, "unknown"), (200, "unknown")])
-def test_a_log_that_ends_within_an_epoch_is_cut(tmp_path: Path, until: int, kind: str) -> None:
-    place = ((e, i) for e in range(3) for i in range(10, 201, 10) if (e, i) <= (2, until))
+@pytest.mark.parametrize(
+    ("until", "kind", "front"), [(150, "cut", ""), (190, "unknown", ""), (200, "unknown", ""), (200, "unknown", "[11/30 22:11:05 swin]: ")]
+)
+def test_a_log_that_ends_within_an_epoch_is_cut(tmp_path: Path, until: int, kind: str, front: str) -> None:
+    every = 1 if front else 10  # a day is further from the end of its month than a line from the next
+    place = ((e, i) for e in range(3) for i in range(every, 201, every) if (e, i) <= (2, until))
     folder = console(tmp_path / "r")
-    (folder / "train.log").write_text("".join(f"Epoch: [{e}][{i}/200] Time 3.0s Loss {3 / (e + 1 + i / 200):.4f}\n" for e, i in place))
+    (folder / "train.log").write_text(
+        "".join(f"{front}Epoch: [{e}][{i}/200] Time 3.0s Loss {3 / (e + 1 + i / 200):.4f}\n" for e, i in place)
+    )
     assert how_it_ended.ending(read(folder)).kind == kind
 
 
