@@ -17,8 +17,7 @@ How it decides
     turned round: it has to lose half of what it had gained, too, in its mean by three standard errors, and not to make up a third of that.
 
 Cannot tell
-    With fewer than eight values of the loss, unless there are five that never give back a quarter of their fall. A rise caused by harder data or
-    another loss function looks the same: the hypotheses weigh that.
+    With fewer than eight values of the loss, unless five never give back a quarter of their fall. Harder data or another loss rise the same way.
 
 Folklore
     "Divergence without a spike" is the fourth pattern beside the three kinds of spike (Bekman's training-loss-patterns).
@@ -232,19 +231,20 @@ def _above_first(run: Run, s: Series, rows: excursions.Ints) -> Iterator[Finding
     x = s.value[rows]
     first, level = median(x[:3]), medians.rolling_median(x, FEW)
     high = _longest(level > CLIMB * first)
-    long = len(high) >= max(LEVEL, STRETCH * len(x))
-    if not long and not s.rises and 0 < x[0] < first:  # the first value alone has seen no update
-        first, high = float(x[0]), _longest(level > FAR * x[0])
-    if first <= 0 or not (long or len(high) >= FEW) or np.median(x[-LEVEL:]) >= first:
+    least = max(LEVEL, STRETCH * len(x))
+    early = len(high) < least and x[0] < first and not s.rises  # driven up by the first updates: the first value alone has seen none
+    if early:
+        first, high, least = float(x[0]), _longest(level > FAR * x[0]), FEW
+    if first <= 0 or len(high) < least or np.median(x[-LEVEL:]) >= first:
         return
     a, b = int(high[0]), int(high[-1])
     start, last, top = int(s.step[rows[a]]), int(s.step[rows[b]]), float(x[a : b + 1].max())
     side = "below" if s.rises else "above"
     moves = f"{s.tag} falls from {-first:.4g} to {-top:.4g}" if s.rises else f"Loss climbs from {first:.4g} to {top:.4g}"
     title = f"{moves}: it stays {side} its first level for {len(high)} values, until step {last}"
-    final, begins = median(x[-LEVEL:]), s.logged(first)
-    facts = Facts(start, begins, s.logged(final), rise=top / first - 1, best_step=int(s.step[rows[0]]), first=begins, above_first=len(high))
-    band = [{"from": start, "to": last, "kind": "slow"}]
-    shown = evidence.window(s, start, last, *band, title=f"{s.tag} {side} its first level", where=s.place(run, rows[a]))
-    borne = s.rises or (long and improves_after(run, start))  # evaluations behind a climb of the first updates say nothing of it
+    begins, final = s.logged(first), s.logged(median(x[-LEVEL:]))
+    facts = Facts(start, begins, final, rise=top / first - 1, best_step=int(s.step[rows[0]]), first=begins, above_first=len(high))
+    band, where = {"from": start, "to": last, "kind": "slow"}, s.place(run, rows[a])
+    shown = evidence.window(s, start, last, band, title=f"{s.tag} {side} its first level", where=where)
+    borne = s.rises or (not early and improves_after(run, start))  # evaluations behind a climb of the first updates say nothing of it
     yield evidence.on_rows(s, (rows[a], rows[b]), facts, title, "info" if borne else "warning", shown)
