@@ -8,12 +8,14 @@ import numpy as np
 
 from forensics.detectors import eval_noise
 from forensics.errors import CannotTell
+from forensics.run.downsample import significant
 from forensics.run.evaluation_noise import noise_of
 from forensics.run.metric_columns import arrays
 from forensics.run.series import Series, parts
 from parsers.tables import Run
 
 MOST = 400  # unit: evaluations in the picture
+DIGITS = 4  # unit: significant ones of an error; no error is known better
 APART = 2.0  # statistical: standard errors of a difference; chance does it once in 22
 ERRORS = ("_stderr", "_std_err", "_standard_error", "_se", "_sem")
 
@@ -35,7 +37,7 @@ def evaluation(run: Run) -> dict[str, Any] | None:
     best = int(np.argmin(sign * x))
     alike = sign * (x - x[best]) <= APART * np.hypot(error, error[best])
     kept = np.unique(np.r_[np.linspace(0, len(x) - 1, min(len(x), MOST)).astype(int), best])
-    points = [[int(step[i]), float(x[i]), float(f"{error[i]:.4g}")] for i in kept]
+    points = [list(p) for p in zip(step[kept].tolist(), x[kept].tolist(), significant(error[kept], DIGITS).tolist(), strict=True)]
     return {"metric": s.name, "tag": s.tag, "unit": s.unit, "how": how, "points": points, "best": int(step[best]),
             "alike": int(alike.sum()) - 1, "alike_last": bool(alike[-1]), "alike_from": int(step[alike].min())}  # fmt: skip
 

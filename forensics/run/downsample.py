@@ -8,6 +8,8 @@ import numpy as np
 
 from forensics.run.series import Floats, Ints
 
+DIGITS = 7  # significant ones of a point: a 32-bit float holds no more
+
 
 def m4(step: Ints, value: Floats, columns: int) -> list[list[Any]]:
     """At most 4 points a column (first, last, lowest, highest), so that no spike is lost. Jugel et al., VLDB 2014.
@@ -32,7 +34,21 @@ def m4(step: Ints, value: Floats, columns: int) -> list[list[Any]]:
         odd = np.flatnonzero(~np.isfinite(value))
         picks.append(odd[:: max(1, len(odd) // columns)])
         chosen = np.unique(np.concatenate(picks))
-    return [[int(s), float(f"{v:.7g}")] for s, v in zip(step[chosen].tolist(), value[chosen].tolist(), strict=True)]
+    return [[s, v] for s, v in zip(step[chosen].tolist(), significant(value[chosen], DIGITS).tolist(), strict=True)]
+
+
+def significant(x: Floats, digits: int) -> Floats:
+    """The values rounded to so many significant digits: the floats that these decimals would be read as, and NaN and infinity as they are.
+
+    Below 1e-15 and above 1e22, where a power of ten is no exact float, the last bit may differ.
+    """
+    size = np.abs(x)
+    exponent = np.floor(np.log10(size, out=np.zeros(len(x)), where=np.isfinite(x) & (size > 0)))
+    places = digits - 1 - exponent
+    with np.errstate(all="ignore"):
+        up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
+        rounded = np.rint(x * up / down) * down / up
+    return np.where(np.isfinite(rounded), rounded, x)
 
 
 def _arg_in_groups(x: Floats, starts: Ints, ends: Ints) -> Ints:

@@ -17,10 +17,10 @@ def once(compute: Callable[Concatenate[Run, P], T]) -> Callable[Concatenate[Run,
 
     @wraps(compute)
     def kept(run: Run, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        key = (compute, *args, *sorted(kwargs.items()))
-        if key not in run.cache:
-            run.cache[key] = compute(run, *args, **kwargs)
-        found: T = run.cache[key]
+        key = (compute, *args, *sorted(kwargs.items())) if kwargs else (compute, *args)  # asked 2,000 times a run
+        found: T = run.cache.get(key, run)
+        if found is run:
+            found = run.cache[key] = compute(run, *args, **kwargs)
         return found
 
     return kept
