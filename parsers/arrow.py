@@ -166,14 +166,23 @@ def known(array: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
 def distinct(array: pa.Array | pa.ChunkedArray) -> list[Any]:
     """What a column of numbers (ascending) or of coded texts (as coded) holds, nulls left out."""
     if not pa.types.is_dictionary(array.type):
-        found = np.sort(known(array))  # of steps, which mostly rise, ten times as fast as np.unique
-        return list(found[np.diff(found, prepend=found[:1] - 1) != 0].tolist())
+        return list(ascending(array).tolist())
     if isinstance(array, pa.ChunkedArray):
         if array.num_chunks == 0:
             return []
         array = array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
-    held = set(known(array.indices).tolist())
-    return [text for code, text in enumerate(array.dictionary.to_pylist()) if code in held]
+    held = np.bincount(known(array.indices))
+    return [text for text, times in zip(array.dictionary.to_pylist(), held.tolist(), strict=False) if times]
+
+
+def ascending(array: pa.Array | pa.ChunkedArray) -> npt.NDArray[Any]:
+    """The different numbers of a column, ascending, nulls left out."""
+    found = known(array)
+    rising = np.diff(found) > 0
+    if not rising.all():  # steps mostly rise: a sort is then ten times as fast as np.unique
+        found = np.sort(found)
+        rising = np.diff(found) > 0
+    return found[np.concatenate([[True], rising])] if len(found) else found
 
 
 def taken(array: pa.Array, order: npt.NDArray[np.int64]) -> pa.Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from forensics.run import endings
+from forensics.run.once import once
 from forensics.run.series import parts, series
 from parsers import arrow
 from parsers.lazy_regex import lazy_re
@@ -50,8 +51,9 @@ def _saves(run: Run) -> list[endings.Event]:
     return [e for e in endings.events(run, "checkpoint_saved") if e["step"]] if not run.attempts else []
 
 
+@once
 def distinct(run: Run) -> int:
-    return len(arrow.distinct(run.tables["metrics"]["step"]))
+    return len(arrow.ascending(run.tables["metrics"]["step"]))
 
 
 def interval(run: Run) -> int:

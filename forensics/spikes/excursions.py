@@ -99,6 +99,7 @@ def scaled(values: Floats) -> tuple[Floats, bool]:
     return y, logs
 
 
+@once_per_series
 def negligible(x: Floats) -> float:
     """What is added before the log: a thousandth of where the series began, or the last printed digit, below which all values are alike."""
     for values in (x[:HEAD], x):

@@ -31,6 +31,12 @@ COLUMNS = {
 def test_what_a_column_holds(column: pa.Array) -> None:
     held = {x for x in column.to_pylist() if x is not None}
     assert arrow.distinct(column) == sorted(held, key=["b", "a", "c"].index if held & {"a", "b", "c"} else None)
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(-5, 5)), max_size=20))
+def test_different_numbers_stand_once_and_in_order(numbers):
+    column = pa.chunked_array([pa.array(numbers[:7], pa.int64()), pa.array(numbers[7:], pa.int64())])
+    assert arrow.distinct(column) == arrow.ascending(column).tolist() == sorted({n for n in numbers if n is not None})
     assert arrow.present(column).tolist() == [x is not None for x in column.to_pylist()]
 
 
