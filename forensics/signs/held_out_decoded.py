@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from forensics.run.no_better_since import stands_with_training
 from forensics.run.proper_end import finished
 from forensics.run.series import Floats, Series, names, parts, series
 from forensics.run.usable_values import begins_late, first_level, last_level, usable
@@ -24,8 +25,9 @@ LEARNT = 0.05
 SURE = 0.1  # nats a token, at which 37 of 100 answers of ten tokens are right in every one
 NOTHING = 0.8  # unit: four of five are wrong; of ten symbols one fits by chance
 ALL = 0.99  # unit: one word or symbol in a hundred fits by chance
+STILL = 1 / 3  # unit: of the evaluated steps; a model of speech that says only blanks at first has begun to speak by then
 PERCENT = 3.0  # unit: three times as many errors as words are no share any more
-_ERRORS = lazy_re(r"\b(wer|cer|ler|ter|(word|char|character|label|token|phone|phoneme) error( rate)?)\b")
+_ERRORS = lazy_re(r"\b(wer|cer|ler|ter|uer|(word|char|character|label|token|phone|phoneme|unit) error( rate)?)\b")
 _MATCHES = lazy_re(r"\b(exact match|exact matches|em)\b")
 _SHARED = lazy_re(r"\b(rouge( (1|2|l|lsum))?|s?bleu|meteor|chr ?f)\b")
 FEW = 0.1  # unit: of the words or their sequences, one in ten is that of the answer
@@ -71,16 +73,24 @@ def loss_shows_its_answers(s: Symptoms) -> Sign:
 
 
 def every_word_wrong_to_the_end(s: Symptoms) -> Sign:
-    """Not one word or symbol is right at any evaluation, and training is through: nothing but blanks or noise is ever said."""
+    """Not one word or symbol is right at any evaluation, and training is through, or its evaluations have stood still for two thirds of it: nothing but
+    blanks or noise is ever said."""
     rates = _logged(s.run, _ERRORS)
     if not rates:
         return cannot_tell(f"no error rate of words or symbols was logged {EVALUATIONS} times.")
     best = {p.tag: float(_shares(p).min()) for p in rates}
     p = min(rates, key=lambda rate: best[rate.tag])
     text = f"{p.tag} is {best[p.tag]:.1%} at the best of {int(p.usable.sum())} evaluations"
-    if best[p.tag] >= ALL and not finished(s.run):
+    if best[p.tag] < ALL:
+        return _told(p, False, text, s.run)
+    still = stands_with_training(s.run)
+    if finished(s.run):
+        text += ", the last of them at the end of training"
+    elif still is not None and still.since - p.step[0] <= STILL * (p.step[-1] - p.step[0]):
+        text += f", and {still.says}"
+    else:
         return does_not_arise(f"{text}, and the log does not say that training was through.")
-    return _told(p, best[p.tag] >= ALL, f"{text}{', the last of them at the end of training' if best[p.tag] >= ALL else ''}", s.run)
+    return _told(p, True, text, s.run)
 
 
 def _shares(p: Series) -> Floats:

@@ -70,6 +70,14 @@ def test_every_word_is_wrong_to_the_end(rate: Floats, events: Any, state: str) -
     assert sign.state == state, sign.text
 
 
+def test_every_word_is_wrong_and_nothing_moves_any_more() -> None:
+    still, falls = np.where(T < 18, 4.0, 2.5), 4 - T / 30
+    for held_out, state in ((still, SEEN), (falls, CANNOT_TELL)):
+        run = run_of(metrics(2.4 + np.exp(-T / 3), valid_uer=100 + 0 * T) | {"loss.eval": held_out})
+        sign = held_out_decoded.every_word_wrong_to_the_end(Symptoms(run, ()))
+        assert sign.state == state, sign.text
+
+
 def test_a_loss_that_is_given_words_may_show_its_answers(tmp_path: Path) -> None:
     shown = metrics(NLL, val_exact_match=0 * T) | {"loss.eval": NLL}
     for logged, state in (
