@@ -41,6 +41,7 @@ NEEDS: list[str] = []
 INPUTS = ["config"]
 EFFECT, MEANT = "behaves_differently_after_change", ("changes_as_configured",)
 _ADDRESS = lazy_re(r" at 0x[0-9a-fA-F]+")
+_TUPLE = lazy_re(r"(?s)^\((.{0,10000}?),?\)$")
 _LENGTH = lazy_re(r"(?i)(?:^|[._/])(?:(?:max|total|num|n|train|stop)_){0,3}(?:steps|iters|iterations|updates|timesteps|epochs|at)$")
 ALIKE = 0.7  # share of keys that two snapshots have in common; not critical: 0.49 and 0.98 tell the same runs (docs/thresholds.md)
 SMALLEST_EFFECT = "one setting"
@@ -163,7 +164,12 @@ def _same(old: str, new: str) -> bool:
     a, b = (float(v) if isinstance(v, bool) else settings.as_number(v) for v in (one, two))
     if all(isinstance(x, list) and all(isinstance(v, str) and v.isidentifier() for v in x) for x in (one, two)):
         return sorted(one) == sorted(two)
-    return str(one) == str(two) or (a is not None and a == b)  # one file keeps a list, another one its text
+    return _listed(one) == _listed(two) or (a is not None and a == b)
+
+
+def _listed(value: Any) -> str:
+    """One file keeps a list, another one its text, a third one that of a tuple."""
+    return _TUPLE.sub(r"[\1]", str(value))
 
 
 def _is_place(run: Run, key: str, old: str, new: str) -> bool:

@@ -24,8 +24,11 @@ _WEIGHTS = lazy_re(r"(?i)[\w)]\.(?:pth?|ckpt|bin|safetensors|h5|hdf5|keras|npz|p
 
 def is_trained(run: Run, s: Series, first: float, chance: float | None) -> bool:
     """Whether the first loss is far below what guessing costs: a run that goes on from a trained model. A classifier's config may name
-    the vocabulary of its text, so that there accuracy decides."""
+    the vocabulary of its text, so that there accuracy decides. A loss below what the wrong answers beside it cost is of another unit and tells nothing."""
     if not is_likelihood(s.tag) or first <= 0:
+        return False
+    hits = series(run, s.name.replace("loss.", "acc."))
+    if hits is not None and first < (1 - float(shares(hits.value)[0])) * TWO:  # who names a wrong class gives the right one half at most
         return False
     a = series(run, "acc.eval") or series(run, "acc.train")
     guesses = a is not None and float(shares(a.value)[0]) <= GUESSES

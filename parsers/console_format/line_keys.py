@@ -83,7 +83,5 @@ def set_apart(gap: str, key: str, *, first: bool) -> bool:
 
 
 def is_rate(key: str, m: re.Match[str]) -> bool:
-    """``eta 1.00e-04``: no time that is left (parsers/value_names.py); ``learning rate now 1e-4``."""
-    return _RATE.fullmatch(key) is not None or (
-        key.lower() == "eta" and ("e-" in m["num"].lower() or m["num"].startswith("0.0")) and not m["unit"]
-    )
+    """``learning rate now 1e-4``; ``eta 0.29``, which may be one: the values of the whole log tell (parsers/value_names.py)."""
+    return _RATE.fullmatch(key) is not None or (key.lower() == "eta" and ("." in m["num"] or "e-" in m["num"].lower()) and not m["unit"])

@@ -12,6 +12,8 @@ from parsers.lazy_regex import lazy_re
 _COUNT = lazy_re(r" ?\[(\d+)\](?:\t| [A-Za-z][\w/]*=)")  # XGBoost, LightGBM; CLU of Flax: [25] train_loss=0.5, epoch=1
 _PAIR = lazy_re(r"\[ *(\d+)(?:,| :) *(\d+)(?:/ *(\d+))?\]")
 _TWO = lazy_re(r"\[ *(\d+) */ *\d+ *\] *\[ *(\d+) */ *(\d+) *\]")
+_OF_EPOCH = lazy_re(r"(\d{1,6})[- ]epoch \((\d{1,9})/(\d{1,9})\)")  # Mugs: 0-epoch (84/178643): total loss 11.2
+_PARTED = lazy_re(r"(?i)\bepoch \[(\d{1,9})\] ?/ ?\[(\d{1,9})\]")  # Epoch [0]/[4]
 _ROUND = lazy_re(r"\s*+\[ROUND (\d{1,6})\]\s*$")
 _LOOKED_UP = lazy_re(r"[\w-]+ +train +: \[loss = ")  # NAS-Bench-201's table of what others trained before
 _BEHIND = lazy_re(r"(?:^|(?<=\s))(?P<epoch>\d{1,6})epoch(?::\w+:(?:\d+-)?(?P<it>\d+)batch)?(?=[: ])")  # ESPnet: 3epoch:train:1-50batch
@@ -54,6 +56,10 @@ def put_places(line: Line, body: str, found: Mapping[str, int]) -> None:
     if not line.mode and not line.has("epoch") and (m := _TWO.match(body)) is not None:  # [epoch/epochs][iteration/iterations]
         line.fields = [f._replace(role="epochs") if f.role == "total" else f for f in line.fields]
         _placed(line, m, ("epoch", "it", "total"))
+    if "epoch (" in body and (m := _OF_EPOCH.search(body)) is not None:
+        _placed(line, m, ("epoch", "it", "total"))
+    if "]/[" in body and (m := _PARTED.search(body)) is not None:
+        _placed(line, m, ("epoch", "epochs"))
     if not found and (m := _ACTS_IN.match(body)) is not None:
         _placed(line, m, ("epoch",))
     if not found and (m := _ROUND.match(body)) is not None:

@@ -7,6 +7,7 @@ import collections
 import re
 from dataclasses import dataclass, field
 
+from parsers.console_format.lapping_bars import laps
 from parsers.console_format.line_prefix import Field, Line
 from parsers.console_format.line_steps import within_epochs
 
@@ -145,7 +146,12 @@ def shape_of(line: Line, parts: dict[str, int]) -> Shape:
     word = next((f.tag for f in line.fields if f.role == "it"), "")
     shape.missing = "elapsed time per iteration" in text and not has_loss(line)
     named = "step" in parts and ("epoch" not in parts or not within_epochs(line))
-    shape.simple = not line.bar and not shape.missing and (named or ("step" not in parts and bool(word) and "epoch" not in parts))
+    shape.simple = (
+        not line.bar
+        and not laps(line, parts)
+        and not shape.missing
+        and (named or ("step" not in parts and bool(word) and "epoch" not in parts))
+    )
     shape.near = not parts
     shape.step_at = next((i for i, f in enumerate(kept) if f.role == ("step" if "step" in parts else "it")), -1)
     return shape

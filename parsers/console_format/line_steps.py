@@ -6,7 +6,7 @@ Whether epochs count from 0 or 1 shows when an epoch 0 is seen. ``Epoch 2 | step
 
 from __future__ import annotations
 
-from parsers.console_format.lapping_bars import Bars
+from parsers.console_format.lapping_bars import Bars, laps
 from parsers.console_format.line_prefix import Line
 from parsers.records.vocabulary import BATCH_NUMBER, COMPOSED_STEPS, EPOCH_STEPS, STEP, THROUGH_THE_RUN
 
@@ -83,8 +83,8 @@ class Steps:
         if self.headed and epoch is None and (line.counted or _counts_in_front(line)):
             epoch = self.epoch
         step: int | None
-        if line.bar and epoch is None and it is not None and total is not None and "step" not in parts and not line.mode:
-            step, self.way = self._lapping(it, total), "lap"
+        if laps(line, parts) and epoch is None and it is not None and total is not None and not (line.bar and line.mode):
+            step, self.way = self._lapping(it, total, 1 if line.bar else it) if not line.mode else self.step, "lap"
             if self.aside:
                 return step
         elif line.bar and epoch is not None and self._overruns(epoch, parts):
@@ -170,10 +170,10 @@ class Steps:
             self.ran = epoch, step + (epoch - since + 1) * total
         return step + (epoch - since) * total + it
 
-    def _lapping(self, it: int, total: int) -> int | None:
-        """The step of a bar that names no epoch: that of the heading, or one more than the last line below named. A shorter bar stands ``aside``."""
+    def _lapping(self, it: int, total: int, first: int) -> int | None:
+        """The step of a count that names no epoch: that of the heading, or one more than the last line below named. A shorter one stands ``aside``."""
         epoch = (self.epoch or 0) if self.headed else (self.base - 1 if self.under is None else self.under) + 1
-        step = self.bars.lay(epoch, self.base, it, total)
+        step = self.bars.lay(epoch, self.base, it, total, first)
         self.aside = step is None
         self.beside = self.aside and self.bars.at[1] >= self.bars.total - 1
         return self.step if step is None else step

@@ -76,7 +76,7 @@ _BOXED = lazy_re(r"^\|\s*+(?P<key>[A-Za-z_][\w .-]{0,60}?)(?: [A-Z]| \([^()|]{1,
 PLACES = frozenset({*vocabulary.SURE_STEP, "epoch", "batch"}) - {"steps", "iterations", "iters"}
 # "iter 20/900 ctc=5.7 lr=0.001", "step 20 ...": such a line measures; "steps 800" is a plan
 _IN_PLACE = lazy_re(
-    r"(?i)^\s*\[\d{1,12}\]\s{1,4}[\w/]{1,40}=|(?<!\S)(?:iter|iteration|step|it|update|upd|epoch|ep|batch)\b[ :#=]{0,2}\d{1,12}/\d|(?<!\S)(?:iter|iteration|step|it|upd) \d{1,12}\b"
+    r"(?i)^\s*\[\d{1,12}\]\s{1,4}[\w/]{1,40}=|(?<![^\s:])(?:\d{1,9}-)?(?:iter|iteration|step|it|update|upd|epoch|ep|batch)\b[ :#=([]{0,3}\d{1,12}/\d|(?<!\S)(?:iter|iteration|step|it|upd) \d{1,12}\b"
 )
 _PLAIN = lazy_re(r"(?i)[-+]?(?:\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?|\.\d+)|true|false|none|null|nan|inf|[\w./-]{1,99}\.(?:pth?|ckpt|h5)")
 

@@ -167,6 +167,17 @@ def _found(run: Run) -> list[Finding[Any]]:
         return []
 
 
+@pytest.mark.parametrize(("printed", "alike"), [("(0.25, 1.0)", True), ("(0.5, 1.0)", False)])
+def test_a_list_is_the_tuple_that_another_file_prints(tmp_path: Path, printed: str, alike: bool) -> None:
+    (tmp_path / "config.json").write_text('{"crop": [0.25, 1.0], "dim": 8, "depth": 2, "width": 4}')
+    (tmp_path / "train.log").write_text(f"Namespace(crop={printed}, dim=8, depth=2, width=4)\nrestored state.pt: step 60\n")
+    rows = [f"{i},{1 + 2 / (1 + i):.4f}\n" for i in (*range(61), *range(50, 120))]
+    (tmp_path / "progress.csv").write_text("".join(["step,loss\n", *rows]))
+    run = forensics.read(str(tmp_path))
+    assert len(run.attempts) == 2
+    assert bool(_found(run)) is not alike
+
+
 @pytest.mark.parametrize(("level", "state"), [(0.5, "seen"), (1.0, "absent")])
 def test_a_lower_level_behind_the_launch_is_another_one(level: float, state: str) -> None:
     loss = np.where(T < 60, 1.0, level) + 0.01 * np.random.default_rng(3).standard_normal(120)

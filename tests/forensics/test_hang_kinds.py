@@ -130,6 +130,14 @@ def test_connections_that_break_in_a_crash_are_an_echo(tmp_path: Path) -> None:
     assert top(got)["id"] != "hang"
 
 
+def test_a_socket_of_python_is_no_network_between_ranks(tmp_path: Path) -> None:
+    """A loader's worker, a download: what breaks there is an exception of the program."""
+    trace = 'Traceback (most recent call last):\n  File "/usr/lib/python3.11/multiprocessing/connection.py", line 379, in _recv\n    chunk = read(handle, remaining)\n'
+    got = case(write(tmp_path / "r", log=trace + "ConnectionResetError: [Errno 104] Connection reset by peer\n"))
+    assert got["answer"].startswith("Died") and "ConnectionResetError" in got["answer"]
+    assert "stall" not in {f["kind"] for f in got["findings"]}
+
+
 def test_an_error_that_explains_the_end_is_no_hang(tmp_path: Path) -> None:
     trace = '[rank2]: Traceback (most recent call last):\n[rank2]:   File "/src/train.py", line 7, in <module>\n[rank2]: torch.OutOfMemoryError: CUDA out of memory.\n'
     assert top(case(write(tmp_path / "r", log=trace + work(0, 8, "ALLREDUCE"))))["id"] == "out_of_memory"

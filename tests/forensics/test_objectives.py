@@ -21,6 +21,7 @@ from forensics.run.series import series
 from forensics.signs.policies import policy_kl_ran_away
 from forensics.signs.sign import Symptoms
 from parsers.objectives import objective
+from tests.forensics.curves import run_of
 from tests.forensics.curves_in_logs import N, learns, noise, rows, run
 
 
@@ -309,3 +310,11 @@ def test_seconds_that_never_fall_are_those_since_the_start(tmp_path: Path, falls
     seconds = np.round(np.cumsum(np.full(40, 0.26)), 1)
     seconds[20] = 0.3 if falls else seconds[20]
     assert _named(tmp_path, {"loss": np.exp(-np.arange(40) / 9) + 0.2, "sec": seconds})["sec"] == name
+
+
+@pytest.mark.parametrize(("hits", "severity"), [(0.5, "warning"), (0.999, "info")])
+def test_a_loss_below_what_its_misses_cost_is_no_trained_model(hits: float, severity: str) -> None:
+    """A mean over the batches of a sum over other things: that half of the answers are wrong shows that its size tells nothing."""
+    t = np.arange(60)
+    logged = run_of({"loss.train": 0.0032 + 1e-6 * np.sin(t), "acc.train": hits + 1e-5 * np.cos(t)})
+    assert [f.severity for f in plateau.detect(logged) if f.title.startswith("Loss does not fall")] == [severity]

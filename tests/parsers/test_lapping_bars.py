@@ -53,3 +53,22 @@ def test_a_shorter_bar_within_an_epoch_counts_no_steps(tmp_path: Path) -> None:
     found = series(tmp_path, text)
     assert [step for step, _ in found["loss"]] == [0, 39, 40, 79]
     assert [step for step, _ in found["eval loss"]] == [39, 79]
+
+
+def test_batches_of_how_many_begin_again_in_each_epoch(tmp_path: Path) -> None:
+    """``Current batch: 20/40`` above the line that names the epoch; an evaluation counts batches of its own."""
+    text = "".join(
+        "".join(f"train --- Current batch:{i}/40  loss:[ {9 - e}.{i}]\n" for i in (20, 40))
+        + f"Epoch [{e}]/[2] \t Training Phase Loss: {9 - e}.25 \t Accuracy: 0.{e + 5}\n"
+        + f"val --- Current batch:10/10  loss:[ {8 - e}.5]\n"
+        for e in range(3)
+    )
+    found = series(tmp_path, text)
+    assert [step for step, _ in found["loss"]] == [20, 40, 60, 80, 100, 120]
+    assert found["Training Phase Loss"] == [(40, 9.25), (80, 8.25), (120, 7.25)]
+    assert found["val loss"] == [(40, 8.5), (80, 7.5), (120, 6.5)]
+
+
+def test_batches_of_how_many_of_one_epoch_are_its_steps(tmp_path: Path) -> None:
+    text = "".join(f"batch: {i}/400  loss: {9 - i / 100:.2f}\n" for i in range(0, 400, 50))
+    assert [step for step, _ in series(tmp_path, text)["loss"]] == [*range(0, 400, 50)]

@@ -117,3 +117,16 @@ def test_a_number_of_updates_above_losses_counts_where_it_rises(tmp_path: Path) 
     assert series(tmp_path, text)["ret loss"][1:] == [(2000, 3.5), (3000, 2.5)]
     text = "num of updates: 5000\n" + "".join(f"num of epochs: 30\nret loss: {5 - i}.5\n" for i in (1, 2, 3))
     assert {step for step, _ in series(tmp_path, text, "b.log")["ret loss"]}.isdisjoint({30, 5000})
+
+
+@pytest.mark.parametrize(
+    ("text", "roles"),
+    [
+        ("INFO:2-epoch (84/900): total loss 11.25", {"epoch": 2, "it": 84, "total": 900}),
+        ("Epoch [3]/[25] \t Loss: 1.5", {"epoch": 3, "epochs": 25}),
+        ("Epoch (84/900): total loss 11.25", {"epoch": 84, "epochs": 900}),
+    ],
+)
+def test_epochs_in_brackets_and_before_their_word(text: str, roles: dict[str, int]) -> None:
+    line = read_line(text)
+    assert {role: line.value(role) for role in roles} == roles

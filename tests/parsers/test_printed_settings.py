@@ -139,6 +139,7 @@ def test_a_promise_to_stop_early_is_no_metric(tmp_path: Path) -> None:
         "iter 20/900 wer=5.5 gnorm=5.9 lr=0.001",
         "step 20 wer=5.5 gnorm=5.9 lr=0.001",
         "batch=16 wer=5.5 gnorm=5.9 lr=0.001",
+        "0-epoch (84/900): total loss 11.25, group-sup.: 11.5,, lr 0.1, wd 0.04, seed 3",
         "loaded Regressor( of 3 files, lr unknown",
     ],
 )

@@ -30,3 +30,10 @@ def test_values_tell_what_a_name_means(tag: str, values: list[float], name: str,
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     run = forensics.read(str(tmp_path))
     assert name in set(run.tables["metrics"]["name"].to_pylist())
+
+
+@pytest.mark.parametrize(("values", "name"), [((0.29, 0.1, 0.038, 0.22), "lr"), ((31.5, 20.25, 9.5, 0.29), "axis/eta")])
+def test_the_whole_log_tells_whether_an_eta_is_a_rate(values: tuple[float, ...], name: str, tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text("".join(f"it={20 * i}; loss={2 - i / 10}; eta={v}\n" for i, v in enumerate(values, 1)))
+    metrics = forensics.read(str(tmp_path)).tables["metrics"].to_pylist()
+    assert [(row["name"], row["value"]) for row in metrics if row["tag"] == "eta"] == [(name, v) for v in values]
