@@ -24,6 +24,7 @@ LOSSES = ("loss.train", "loss.eval", "ppl.", "bpb.")
 _OF_A_SET = lazy_re(r"^(\d+ )?(s )?")  # what is left of "valid_1's" and "validation_0"
 # "ndcg 10", "recall at 10"; "m ap 50 95 b": overlaps, and Ultralytics' box, mask or pose
 _CUT_OFF = lazy_re(r"(?: at)?(?: \d+(?:\.\d+)?){0,3}(?: [bmp])?$")
+_CALLED = lazy_re(r"(?<=\w) (?:obj|objective|cost|criterion)$")  # "bpr obj"
 _AVERAGED = lazy_re(r"^(?:macro|micro|weighted) | (?:macro|micro|weighted)$")  # over classes: "f 1 macro"
 _OF_RETURNS = {"ic", "rank ic"}  # the information coefficient
 _OF_SETS = {"gamma"}  # a booster's deviance, which names its set
@@ -65,6 +66,8 @@ def objective(tag: str, folder: str = "") -> Objective | None:
     text = words(tag)
     left = _OF_A_SET.sub("", " ".join(w for w in EVAL.sub(" ", text).replace("/", " ").split() if w not in _noise()))
     core = left if left in _known() else _CUT_OFF.sub("", left)
+    if _known().get(called := _CALLED.sub("", left), (0, ""))[1].endswith("falls"):
+        core = called
     if _known().get(averaged := _AVERAGED.sub("", left), (0, ""))[1] == "score_rises":
         core = averaged
     if core not in _known():

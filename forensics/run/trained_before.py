@@ -6,6 +6,8 @@ import math
 
 from forensics.run import settings
 from forensics.run.evaluations import guessing, shares
+from forensics.run.levels import LEVEL
+from forensics.run.robust import median
 from forensics.run.series import Series, series
 from parsers.lazy_regex import lazy_re
 from parsers.loss_names import is_likelihood
@@ -28,7 +30,9 @@ def is_trained(run: Run, s: Series, first: float, chance: float | None) -> bool:
     if not is_likelihood(s.tag) or first <= 0:
         return False
     hits = series(run, s.name.replace("loss.", "acc."))
-    if hits is not None and first < (1 - float(shares(hits.value)[0])) * TWO:  # who names a wrong class gives the right one half at most
+    if (
+        hits is not None and first < (1 - median(shares(hits.value)[:LEVEL])) * TWO
+    ):  # who names a wrong class gives the right one half at most
         return False
     a = series(run, "acc.eval") or series(run, "acc.train")
     guesses = a is not None and float(shares(a.value)[0]) <= GUESSES

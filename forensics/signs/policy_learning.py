@@ -10,11 +10,14 @@ from forensics.run.robust import median
 from forensics.run.series import Floats, series
 from forensics.signs.policy_updates import EXPLAINED, STILL
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
+from parsers.lazy_regex import lazy_re
+from parsers.name_rules import words
 
 SUBJECT = "other_objectives"  # a part of it
 EFFECTS = {
     "values_drown_policy": "rl.loss_value",
     "values_beyond_returns": "rl.loss_value",
+    "values_beyond_any_episode": "rl.loss_value",
     "discount_above_one": "config",
     "policy_hardly_moves": "rl.kl",
 }  # symptoms of their own, for which there is no detector
@@ -22,6 +25,7 @@ VALUES = (
     r"(^|[ /])((values?|v|q( ?f)?( \d)?)( values?)?[ /](mean|avg|estimate)|(mean|avg) (values?|v|q( ?f)?( \d)?)|q( \d)?( val(ue)?s?)?)$"
 )
 
+OF_EPISODES = lazy_re(r"\b(ep|eps|episodes?|episodic|returns?)\b")
 DISCOUNT = "gamma discount discount_factor discount_rate gamma_discount reward_discount"
 REWARD_SCALE = "reward_scale reward_scaling reward_scale_factor rew_scale"
 REWARD_A_STEP = (
@@ -131,6 +135,23 @@ def values_beyond_returns(s: Symptoms) -> Sign:
         return absent(text)
     do = "Look at what the values are trained on: the discount, the mask at the end of an episode, the estimate that a return is cut off with."
     return seen(text, where=p.place(s.run, int(np.flatnonzero(p.usable)[beyond[0]])), first=int(step[beyond[0]]), do=(do,))
+
+
+def values_beyond_any_episode(s: Symptoms) -> Sign:
+    """Through the last half of the run the mean of the value estimates is ten times the largest return of an episode that was ever logged: the values are
+    told of larger rewards than the log, or feed on themselves. Of rewards of one sign, no discounted return is larger than their sum."""
+    reward, found = series(s.run, "rl.reward"), worded(s.run, VALUES)
+    if reward is None or not reward.usable.any() or not found:
+        return cannot_tell("the return of episodes or the mean of the value estimates was not logged.")
+    if not OF_EPISODES.search(words(reward.tag)):
+        return cannot_tell(f"{reward.tag} may be the reward of a step, of which a value adds up many.")
+    p, largest = found[0], float(np.abs(reward.value[reward.usable]).max())
+    rows = np.flatnonzero(p.usable)
+    least = float(np.abs(p.value[rows[len(rows) // 2 :]]).min())
+    text = f"{p.tag} is {least:.3g} or more in the last half of the run, and the largest return of an episode {largest:.3g}."
+    if len(rows) < LEAST or least < BEYOND * largest or not largest:
+        return absent(text)
+    return seen(text, where=p.place(s.run, int(rows[len(rows) // 2])), first=int(p.step[rows[len(rows) // 2]]))
 
 
 def reward_leaves_episode_length(s: Symptoms) -> Sign:

@@ -136,3 +136,20 @@ def test_odd_runs_raise_nothing(look: Callable[[Symptoms], Sign], x: Any) -> Non
 )
 def test_a_discount_above_one(config: dict[str, Any], metrics: dict[str, Any], state: str) -> None:
     assert L.discount_above_one(Symptoms(run_of(metrics, config=config), ())).state == state
+
+
+@pytest.mark.parametrize(
+    ("tag", "values", "state"),
+    [
+        ("rollout/ep_rew_mean", [8, 900, 5000, 9000, 11000], "seen"),
+        ("rollout/ep_rew_mean", [8, 20, 60, 90, 110], "absent"),  # a discounted return of a long episode that pays late
+        ("rollout/ep_rew_mean", [9000, 900, 60, 40, 30], "absent"),  # it comes down
+        ("train/reward", [8, 900, 5000, 9000, 11000], "cannot tell"),  # of a step
+    ],
+)
+def test_values_beyond_any_episode(tag: str, values: list[float], state: str, tmp_path: Path) -> None:
+    q = np.interp(AT, np.linspace(0, N, len(values)), values)
+    rows = [{"step": 250 * i, tag: 20 + 10 * math.sin(i), "train/q_mean": float(q[i]), "train/loss": 1.0} for i in range(N)]
+    (tmp_path / "progress.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    found = L.values_beyond_any_episode(Symptoms(forensics.read(str(tmp_path)), ()))
+    assert found.state == state, found.text
