@@ -26,7 +26,7 @@ CUDA = lazy_re(
 )
 # statuses of NVIDIA's libraries, which come of memory that ran out, of a wrong build and of a device alike
 INSIDE = lazy_re(r"\bCU(?:BLAS|DNN)_STATUS_")
-INTERRUPT = lazy_re(r"KeyboardInterrupt|\bSIGINT\b|Ctrl-?C", re.I)
+INTERRUPT = lazy_re(r"Keyboard[ -]?interrupt|\bSIGINT\b|Ctrl-?C", re.I)
 OUTSIDE = lazy_re(r"time ?limit|(?-i:\bTIMEOUT\b)|\bDEADLINE\b|preempt|cancelled|requeue|\bjob no longer exists", re.I)
 CONSEQUENCE = lazy_re(r"exit(?:ed with exit)? ?code|step aborted|exitcode\s*: -?\d+ \(pid|: Signal 15 \(SIGTERM\) received", re.I)
 EXIT_CODE = lazy_re(r"exit ?code\W{1,4}-?[1-9]|exited with exit code [1-9]", re.I)
@@ -35,7 +35,7 @@ IN_TABLE, TABLE_ROWS = (
     4,
 )  # torchelastic's report: rank, exitcode, error_file, traceback
 ERROR_LINE = lazy_re(
-    r"\b\w*(?:Error|Exception)\b(?:: |$)|assertion|terminate called|\bdied\b|exited? with (?:code|status)|^(?:\S+: )?error: |: No module named |: command not found\s*$|^python[\d.]*: can.t open file ",
+    r"\b\w*(?:Error|Exception)\b(?:: |$)|assertion|terminate called|\bdied\b|exited? with (?:code|status)|^(?:\S+: )?error: |: No module named |\blua(?:jit)?: \S+\.lua:\d+: |: command not found\s*$|^python[\d.]*: can.t open file ",
     re.I,
 )
 NOT_BEGUN = lazy_re(r"(?:(?:Syntax|Indentation|Tab)Error)+\b")  # several processes may write over each other

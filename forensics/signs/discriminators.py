@@ -44,7 +44,7 @@ _LAST_NUMBER = lazy_re(r"\d+(?=\D*$)")
 
 def gan_trouble(s: Symptoms) -> Sign:
     """The discriminator tells real from generated samples with 99 % certainty, at the end or for a quarter of the run, or its loss is what that gives (below 0.02);
-    or it is right of 95 % of both, or takes 95 % of the generated ones for real, in most of the run and at its end; or it costs more than guessing does while the generator's loss is what a discriminator gives that is fooled with as much certainty."""
+    or it is right of 95 % of both, or gives them 0.95 and 0.05, or takes 95 % of the generated ones for real, in most of the run and at its end; or it costs more than guessing does while the generator's loss is what a discriminator gives that is fooled with as much certainty."""
     real, fake = probability(worded(s.run, ON_REAL)), probability(worded(s.run, ON_FAKE))
     if real is not None and fake is not None:
         (_, on_real), (_, on_fake) = both_levels(real), both_levels(fake)
@@ -58,6 +58,10 @@ def gan_trouble(s: Symptoms) -> Sign:
         sure = min(float((real.value[real.usable] >= SURE).mean()), of_fake)
         if on_fake <= 1 - SURE and (on_real >= SURE or (on_real >= SMOOTHED and of_fake >= NEARLY_ALL)):
             return seen(text, first=stays_from(fake, 2 * (1 - SURE)))
+        told = min(float((real.value[real.usable] >= TELLS).mean()), float((fake.value[fake.usable] <= 1 - TELLS).mean()))
+        if told >= HALF and on_real >= TELLS and on_fake <= 1 - TELLS:
+            how = f"both are beyond {TELLS:g} and {1 - TELLS:.2g} in {told:.0%} of the values, and at the end"
+            return seen(f"{text[:-1]}: {how}.", first=int(fake.step[fake.usable & (fake.value <= 1 - TELLS)][0]))
         text = f"{text[:-1]}; both are beyond {SURE:g} and {1 - SURE:.2g} in {sure:.0%} of the values."
         return absent(text) if sure < A_QUARTER else seen(text, first=int(fake.step[fake.usable & (fake.value <= 1 - SURE)][0]))
     right = [probability(worded(s.run, half)) for half in (RIGHT_ON_REAL, RIGHT_ON_FAKE)]

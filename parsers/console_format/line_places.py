@@ -13,6 +13,8 @@ _COUNT = lazy_re(r" ?\[(\d+)\](?:\t| [A-Za-z][\w/]*=)")  # XGBoost, LightGBM; CL
 _PAIR = lazy_re(r"\[ *(\d+)(?:,| :) *(\d+)(?:/ *(\d+))?\]")
 _TWO = lazy_re(r"\[ *(\d+) */ *\d+ *\] *\[ *(\d+) */ *(\d+) *\]")
 _OF_EPOCH = lazy_re(r"(\d{1,6})[- ]epoch \((\d{1,9})/(\d{1,9})\)")  # Mugs: 0-epoch (84/178643): total loss 11.2
+_OF_EPOCHS = lazy_re(r"^epochs? ")
+_EPOCH_BEHIND = lazy_re(r"\W*(\d{1,9})/(\d{1,9}) epochs? (?=[A-Za-z])")  # 3/10 epoch G_loss : 2.5
 _PARTED = lazy_re(r"(?i)\bepoch \[(\d{1,9})\] ?/ ?\[(\d{1,9})\]")  # Epoch [0]/[4]
 _ROUND = lazy_re(r"\s*+\[ROUND (\d{1,6})\]\s*$")
 _LOOKED_UP = lazy_re(r"[\w-]+ +train +: \[loss = ")  # NAS-Bench-201's table of what others trained before
@@ -56,10 +58,7 @@ def put_places(line: Line, body: str, found: Mapping[str, int]) -> None:
     if not line.mode and not line.has("epoch") and (m := _TWO.match(body)) is not None:  # [epoch/epochs][iteration/iterations]
         line.fields = [f._replace(role="epochs") if f.role == "total" else f for f in line.fields]
         _placed(line, m, ("epoch", "it", "total"))
-    if "epoch (" in body and (m := _OF_EPOCH.search(body)) is not None:
-        _placed(line, m, ("epoch", "it", "total"))
-    if "]/[" in body and (m := _PARTED.search(body)) is not None:
-        _placed(line, m, ("epoch", "epochs"))
+    _put_epochs(line, body)
     if not found and (m := _ACTS_IN.match(body)) is not None:
         _placed(line, m, ("epoch",))
     if not found and (m := _ROUND.match(body)) is not None:
@@ -75,6 +74,17 @@ def put_places(line: Line, body: str, found: Mapping[str, int]) -> None:
         line.fields = [f._replace(role="skip") for f in line.fields]
     _put_written_out(line, body, found)
     _leave_out_the_best(line, body)
+
+
+def _put_epochs(line: Line, body: str) -> None:
+    """Epochs in brackets of their own or in front of their word."""
+    if "epoch (" in body and (m := _OF_EPOCH.search(body)) is not None:
+        _placed(line, m, ("epoch", "it", "total"))
+    if "]/[" in body and (m := _PARTED.search(body)) is not None:
+        _placed(line, m, ("epoch", "epochs"))
+    if not line.bar and (m := _EPOCH_BEHIND.match(body)) is not None:
+        _placed(line, m, ("epoch", "epochs"))
+        line.fields = [f._replace(tag=_OF_EPOCHS.sub("", f.tag)) for f in line.fields]
 
 
 def _put_written_out(line: Line, body: str, found: Mapping[str, int]) -> None:

@@ -124,6 +124,8 @@ def test_a_number_of_updates_above_losses_counts_where_it_rises(tmp_path: Path) 
     [
         ("INFO:2-epoch (84/900): total loss 11.25", {"epoch": 2, "it": 84, "total": 900}),
         ("Epoch [3]/[25] \t Loss: 1.5", {"epoch": 3, "epochs": 25}),
+        ("3/25 epoch G_loss : 4.5, D_loss : 0.25", {"epoch": 3, "epochs": 25}),
+        ("Epoch 1.01 / 500, i = 130 / 12000, loss = 1.5", {"it": 130, "total": 12000}),
         ("Epoch (84/900): total loss 11.25", {"epoch": 84, "epochs": 900}),
     ],
 )

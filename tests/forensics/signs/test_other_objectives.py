@@ -165,6 +165,8 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (D.gan_trouble, "seen", {"other/critic_loss": 1.4 * FADES}, {}),
     (D.gan_trouble, "seen", {"other/loss/d": 6e-4 * FADES, "other/loss/g": ONE}, {}),  # won from the first logged value on
     (D.gan_trouble, "absent", {"other/D(x)": 0.7 * ONE, "other/D(G(z))": 0.3 * ONE}, {}),
+    (D.gan_trouble, "seen", {"other/D(x)": 0.97 * ONE, "other/D(G(z))": 0.03 * ONE}, {}),
+    (D.gan_trouble, "absent", {"other/D(x)": 0.97 * ONE, "other/D(G(z))": 0.2 * ONE}, {}),
     (D.gan_trouble, "seen", {"other/D_real": 0.9 * ONE, "other/D_fake": 0.002 * ONE}, {}),  # labels of real samples are smoothed
     (D.gan_trouble, "absent", {"other/D_real": 0.9 * ONE, "other/D_fake": 0.02 * ONE}, {}),
     (D.gan_trouble, "absent", {"other/D_real": 0.7 * ONE, "other/D_fake": 0.002 * ONE}, {}),
