@@ -65,9 +65,8 @@ def objective(tag: str, folder: str = "") -> Objective | None:
     """What a tag says of an objective; None where it names none."""
     text = words(tag)
     left = _OF_A_SET.sub("", " ".join(w for w in EVAL.sub(" ", text).replace("/", " ").split() if w not in _noise()))
-    core = left if left in _known() else _CUT_OFF.sub("", left)
-    if _known().get(called := _CALLED.sub("", left), (0, ""))[1].endswith("falls"):
-        core = called
+    called = _CALLED.sub("", left)
+    core = called if _known().get(called, (0, ""))[1].endswith("falls") else left if left in _known() else _CUT_OFF.sub("", left)
     if _known().get(averaged := _AVERAGED.sub("", left), (0, ""))[1] == "score_rises":
         core = averaged
     if core not in _known():

@@ -137,9 +137,7 @@ class _Scan:
         m, gap = self.tokens[i]
         before = "[" if i == 1 and gap == " " and self.tokens[0][1] == "[" else gap.rstrip()[-1:]  # "[3 800/75400]"
         opened = (before in {"[", "(", "|", ":", "<"} or _DRAWN.search(gap) is not None) and not self._of_share(i)
-        epoch = "epoch" in self.found or any(
-            f.tag.lower() in vocabulary.EPOCH for f in self.line.fields
-        )  # "Epoch 1.01 / 500, i = 130 / 12000"
+        epoch = "epoch" in self.found or any(f.tag.lower() in vocabulary.EPOCH for f in self.line.fields)  # "Epoch 1.01, i = 130 / 12000"
         beside = epoch and key.lower() in vocabulary.LAST_RESORT  # "epoch=0 i=378/530", or no word at all
         bare = key.lower() in _TRAINING or beside or (not key and (opened or (i == 0 and not gap.strip())))
         roles = ("skip", "skip")
