@@ -49,7 +49,10 @@ def assign(
     by_source = {s.source: _of(cut, s.source) for s in cut}
     by_id = by_ids(cut, formats)
     restored = frozenset(source for source, kind in formats.items() if kind == RESTORED)
-    filled = {name: fill(name, table, by_source, by_id, spans, restored) for name, table in tables.items()}
+    codes, sources = arrow.codes(tables["metrics"]["source"])
+    places = arrow.filled(tables["metrics"]["at"], -1)
+    measured = {s: int(places[a:b].max()) for s, (a, b) in zip(sources, arrow.stretches(codes, len(sources)), strict=True) if b > a}
+    filled = {name: fill(name, table, by_source, by_id, spans, restored, measured) for name, table in tables.items()}
     return filled, _described(found, spans, filled["metrics"], dealt(by_source, filled["metrics"]))
 
 

@@ -23,9 +23,16 @@ def by_ids(cut: list[Segment], formats: dict[str, str]) -> dict[str, int]:
 
 
 def fill(
-    name: str, table: pa.Table, by_source: dict[str, list[Segment]], by_id: dict[str, int], spans: list[Span], restored: frozenset[str]
+    name: str,
+    table: pa.Table,
+    by_source: dict[str, list[Segment]],
+    by_id: dict[str, int],
+    spans: list[Span],
+    restored: frozenset[str],
+    measured: dict[str, int],
 ) -> pa.Table:
-    """The attempt of each row: the segment of its file it stands in, else the last attempt that covers its step."""
+    """The attempt of each row: the segment of its file it stands in, else the last attempt that covers its step. ``measured``: the place of the
+    last measurement of each file."""
     if not table.num_rows or table.schema.get_field_index("attempt") < 0:
         return table
     codes, paths = arrow.codes(table["source"])
@@ -50,10 +57,22 @@ def fill(
             attempt[first:last] = _told_by_each(table["key"].slice(first, last - first).to_pylist(), len(spans))
         else:
             attempt[first:last] = -1
+        if parts and name == "events":
+            further = len(spans) - 1 - int(attempt[first:last].max(initial=0))
+            attempt[first:last] += _resumed_behind(table.slice(first, last - first), measured[path], further)
     unknown = np.flatnonzero(attempt < 0)
     if len(unknown) and name != "config":
         attempt[unknown] = _by_step_or_time(table, unknown, spans)
     return table.set_column(*place, arrow.numbers(attempt, attempt >= 0))
+
+
+def _resumed_behind(events: pa.Table, measured: int, further: int) -> NDArray[np.int32]:
+    """By how many attempts the events of a file are of later ones: where it measures nothing more, and other files saw so many ``further`` attempts,
+    each line that resumes begins the next."""
+    if not further:
+        return np.zeros(len(events), np.int32)
+    resumes = np.array([kind == "resume" for kind in events["kind"].to_pylist()]) & (arrow.filled(events["at"], -1) > measured)
+    return np.minimum(np.cumsum(resumes), further).astype(np.int32)
 
 
 def _told_by_each(keys: list[str], launches: int) -> NDArray[np.int32]:

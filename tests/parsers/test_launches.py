@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import forensics
 import parsers
 from forensics.run import facts
 from parsers.runs.equal_values import equal_share, same_stretch
@@ -491,3 +492,15 @@ def test_two_axes_in_one_folder_go_on_each_by_itself(tmp_path: Path) -> None:
         (tmp_path / f"events_{k}.jsonl").write_text("\n".join(lines) + "\n")
     attempts = parsers.read(tmp_path).attempts
     assert [a["steps"] for a in attempts] == [[0, 150], [160, 470]]
+
+
+def test_a_console_that_measures_nothing_more_tells_of_the_attempts_of_another_file(tmp_path: Path) -> None:
+    """Evaluations stand in the console, losses in a file beside it: what died behind the line that resumes is the last launch."""
+    died = "Traceback (most recent call last):\n  File \"/src/train.py\", line 7, in fit\nKeyError: 'source'\n"
+    console = "".join(f"step {s}: eval mse {9 / s:.4f}\n" for s in range(50, 251, 50)) + died + "resuming from last.pt at step 250\n" + died
+    (tmp_path / "train.log").write_text(console)
+    steps = [*range(10, 261, 10), 260]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps({"step": s, "train": {"loss": 5 / s}}) + "\n" for s in steps))
+    run = forensics.read(str(tmp_path))
+    assert len(run.attempts) == 2
+    assert [e["attempt"] for e in run.tables["events"].to_pylist() if e["kind"] == "traceback"] == [0, 1]
