@@ -14,7 +14,7 @@ from small_runs import analyzed, cosine, curve, kinds, lead
 
 import forensics
 from forensics import pipeline
-from forensics.detectors import lr_schedule
+from forensics.detectors import lr_schedule, restart
 from tests.forensics.curves import run_of
 
 
@@ -318,3 +318,11 @@ def test_a_rate_that_jumps_in_every_fourth_row_is_a_cycle_shorter_than_the_rows_
     rate = np.array([1e-4, 2e-7, 8.6e-5, 1.6e-4, 5.9e-5, 1.2e-4, 3.6e-5, 7.8e-5, 3.6e-7, 2.9e-5, 5.9e-5, 1.1e-5, 9e-6, 8e-6, 7e-6, 6e-6])
     rate[2 * times :] = 1e-6
     assert bool(list(lr_schedule.detect(run_of({"lr": rate})))) == told
+
+
+@pytest.mark.parametrize(("rows", "told"), [((41,), False), ((41, 42, 43), True)])
+def test_an_epoch_that_falls_for_one_line_is_no_restart(rows: tuple[int, ...], told: bool) -> None:
+    """A heading counts from zero what the lines below it count from one."""
+    epoch = np.array([i / 20 - 0.3 * (i in rows) for i in range(1, 61)])
+    found = [f for f in restart.detect(run_of({"epoch": epoch, "loss.train": 2 - epoch / 6})) if "epoch goes back" in f.title]
+    assert bool(found) is told
