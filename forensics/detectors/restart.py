@@ -188,7 +188,7 @@ def _by_epoch(run: Run) -> Iterator[Finding[Facts]]:
     if (leaps := leaps_back(x)) >= BY_TURNS:
         raise CannotTell(f"several processes write into the log by turns: its epoch falls and leaps back up {leaps} times")
     for i in np.flatnonzero(np.diff(x) < 0) + 1:
-        if x[i] <= x[0] or x[min(i + 1, len(x) - 1)] >= x[i - 1]:
+        if x[i] <= x[0] or x[i : i + 2][-1] >= x[i - 1]:
             continue  # another run begins; or one line counts from zero ("Epoch 3.00", "Epoch 2 starts", "Epoch 3.01")
         redone = int(np.sum(x[:i] >= x[i]))
         severity = "warning" if redone > 1 and redone >= LOST * len(x) else "info"

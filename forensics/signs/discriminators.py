@@ -1,4 +1,4 @@
-"""A generator and a discriminator: which of them has won, and how alike the samples are."""
+"""A generator and a discriminator: which of them has won, how alike the samples are, and the rates that config gives the two."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from forensics.run import settings
 from forensics.run.metrics_in_words import both_levels, moved_from, probability, stays_from, worded
 from forensics.run.series import Series
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
@@ -38,6 +39,11 @@ LOSS_ON_REAL, LOSS_ON_FAKE = (
     for half in ("real", "fake")
 )
 DIVERSITY = r"\b(diversity|div|pairwise (distance|dist|lpips)|distinct|(mode|class|sample)s? coverage)\b(?!.*\bloss)"
+G_RATE, D_RATE = (
+    f"lr_{a} {a}_lr {a}_learning_rate learning_rate_{a} lr_{b} {b}_lr {b}_learning_rate lr_{c} {c}_lr {c}_learning_rate"
+    for a, b, c in (("g", "gen", "generator"), ("d", "disc", "discriminator"))
+)
+LONGER = 10.0  # unit: an order of magnitude
 LN2, HALF = math.log(2), 0.5  # bound: a coin, which no discriminator beats by guessing
 _LAST_NUMBER = lazy_re(r"\d+(?=\D*$)")
 
@@ -126,3 +132,16 @@ def samples_alike(s: Symptoms) -> Sign:
     first, last = moved_from(p)
     text = f"{p.tag} goes from {first:.3g} to {last:.3g}."
     return seen(text, first=stays_from(p, HALF * first)) if last < GONE * first else absent(text)
+
+
+def player_rates_apart(s: Symptoms) -> Sign:
+    """Config gives one of the players ten times the learning rate of the other, or more (two rates that differ by four are usual, arXiv 1706.08500)."""
+    found = [next(iter(settings.named(s.run, names)), None) for names in (G_RATE, D_RATE)]
+    rates = [settings.as_number(f.value) if f is not None else None for f in found]
+    if found[0] is None or found[1] is None or not rates[0] or not rates[1]:
+        return cannot_tell("config does not give each of two players a learning rate.")
+    apart = max(rates[0] / rates[1], rates[1] / rates[0])
+    text = f"Config has {found[0].key} = {rates[0]:g} and {found[1].key} = {rates[1]:g}"
+    if apart < LONGER:
+        return absent(f"{text}.", where=found[0].where)
+    return seen(f"{text}, {apart:.3g} times apart.", where=found[0].where)
