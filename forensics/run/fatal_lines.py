@@ -42,7 +42,9 @@ NOT_BEGUN = lazy_re(r"(?:(?:Syntax|Indentation|Tab)Error)+\b")  # several proces
 JOB = lazy_re(r"(?i)\bjob[ =]?(?:id)?[ =:]?(\d{4,})")  # a scheduler names the job; its logs are mostly called after it
 BY_SIGNAL = lazy_re(r"is killed by signal: \w")  # torch's DataLoader, of one of its workers
 GONE = lazy_re(r"\b(?:ActorDied|ActorUnavailable|WorkerCrashed|NodeDied)Error\b")  # Ray, of a process that is no more, whatever took it
-NAMELESS = ("error line", "signal code", "unnamed", "exit code")  # lines that say that it failed, and hardly of what
+# what Python raises where the process at the other end of a socket or pipe is no more, whatever took it
+PEER_GONE = lazy_re(r"(?:ConnectionReset|ConnectionAborted|BrokenPipe)Error\b")
+NAMELESS = ("peer gone", "error line", "signal code", "unnamed", "exit code")  # lines that say that it failed, and hardly of what
 SIGNAL_CODE = lazy_re(r"exit ?code\W{1,4}(?:-[1-9]|1(?:29|[34]\d)\b)", re.I)
 LAUNCHER = lazy_re(r"\bSignalException\b|got signal: \d+")  # torch.distributed.elastic, which was itself told to stop
 ABORT = lazy_re(r"SIGABRT|\bsignal:? 6\b|exitcode\s*+:\s*+-6\b|\bAborted\b", re.I)  # what a process does to itself
@@ -67,6 +69,7 @@ ORDER = (
     "scheduler",
     "signal",
     "hang",
+    "peer gone",
     "error line",
     "signal code",
     "unnamed",
@@ -90,6 +93,7 @@ def kind(e: Event) -> str | None:
         ("interrupt", lambda: of in ("signal", "traceback") and INTERRUPT.search(text)),
         ("signal", lambda: of in ("traceback", "warning") and BY_SIGNAL.search(text)),
         ("error line", lambda: of in ("traceback", "warning") and GONE.search(text)),
+        ("peer gone", lambda: of == "traceback" and PEER_GONE.match(text)),
         ("exception", lambda: of in ("traceback", "nonfinite")),
         ("scheduler", lambda: of == "scheduler" and OUTSIDE.search(text)),
         ("signal", lambda: of == "signal"),
