@@ -87,7 +87,10 @@ def one_apart(x: Floats, floor: float) -> Shape | None:
     if not known:
         return _always_above(d) if two and ratios else None
     best = max(known, key=lambda s: (s.pattern == "jump", s.noises))
-    return replace(best, column=_who_moved(y, best.row)) if two else best
+    if not two:
+        return best
+    moved = _who_moved(y, best.row)
+    return replace(best, column=moved, size=best.size if moved in (best.column, None) else -best.size)
 
 
 def _always_above(d: Floats) -> Shape | None:

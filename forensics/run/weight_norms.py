@@ -54,6 +54,12 @@ def frozen_on_purpose(run: Run) -> bool:
     return tuned_by_adapters(run) or any(is_set(s) and _MEANT.search(s.key) for s in settings.every(run))
 
 
+def as_logged(value: float) -> str:
+    """The shortest text of a number; event files hold 32 bits of it, in which 9.6 is 9.60000038."""
+    single = np.float32(value)
+    return str(single) if float(single) == value else f"{value:.12g}"
+
+
 def digits(value: float) -> int:
     """Significant digits of a number as it was logged."""
-    return len(f"{abs(value):.12g}".partition("e")[0].replace(".", "").strip("0"))
+    return len(as_logged(abs(value)).partition("e")[0].replace(".", "").strip("0"))

@@ -7,7 +7,7 @@ import numpy as np
 from forensics.run.inputs import is_policy
 from forensics.run.series import parts, series
 from forensics.run.usable_values import WORDS, first_level, lacking, last_level, usable
-from forensics.run.weight_norms import digits
+from forensics.run.weight_norms import as_logged, digits
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 from parsers.loss_names import EVAL
 from parsers.name_rules import words
@@ -40,7 +40,7 @@ def evaluation_never_moves(s: Symptoms) -> Sign:
             f"Of {len(found)} curves of evaluations {len(fixed)} {'is' if len(fixed) == 1 else 'are'} always the same, while {told}."
         )
     p = fixed[0]
-    text = f"{p.tag} is {p.value[p.usable][0]:.9g} in all {int(p.usable.sum())} evaluations, while {told}"
+    text = f"{p.tag} is {as_logged(p.value[p.usable][0])} in all {int(p.usable.sum())} evaluations, while {told}"
     others = [q.tag for q in found if q not in fixed]
     beside = f" and {others[0]} moves" if others else ""
     return seen(

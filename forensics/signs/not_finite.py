@@ -31,8 +31,8 @@ BAD_DATA = lazy_re(  # what scikit-learn, XGBoost, LightGBM and pandas say of ar
 
 
 def _losses(s: Symptoms) -> list[Finding[nonfinite.Facts]]:
-    """Of the training loss, else of the evaluation's; what only a line of the log says is none."""
-    found = [f for f in s.of(nonfinite.Facts) if f.facts.metric.startswith(("loss", "ppl"))]
+    """Of the training loss (of a policy's, or of its values'), else of the evaluation's; what only a line of the log says is none."""
+    found = [f for f in s.of(nonfinite.Facts) if f.facts.metric.startswith(("loss", "ppl", "rl.loss"))]
     return [f for f in found if not f.facts.metric.endswith(".eval")] or found
 
 

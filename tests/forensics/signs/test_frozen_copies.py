@@ -29,6 +29,7 @@ FIXED = np.full(30, 1.0944308)
         ({"loss.train": 1.1 + 1e-3 * FALLS, "loss.eval": FIXED}, "absent"),  # a rate so low that neither moves
         ({"loss.train": FALLS, "loss.eval": np.full(30, 0.693)}, "cannot tell"),  # printed with three digits
         ({"loss.train": FALLS, "acc.eval": np.full(30, 0.916667)}, "cannot tell"),  # eleven of twelve
+        ({"loss.train": FALLS, "loss.eval": np.full(30, float(np.float32(9.6)))}, "cannot tell"),  # 9.60000038, which is 9.6 in 32 bits
         ({"loss.train": FALLS}, "cannot tell"),
         ({"loss.eval": FIXED}, "cannot tell"),
     ],

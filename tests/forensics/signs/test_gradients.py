@@ -79,6 +79,7 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (G.gradient_carries_over, "cannot tell", {"loss.train": LOSS, "grad.norm": np.minimum(NORM * 4, 1.0)}, {}),
     (G.gradient_carries_over, "cannot tell", {"loss.train": LOSS}, {}),
     (G.gradient_carries_over, "seen", {"loss.train": LOSS[:30], "grad.norm": 5 + np.sin(T[:30] / 90)}, {}),
+    (G.gradient_carries_over, "absent", {"loss.train": LOSS[:36], "grad.norm": NORM[:36] * (T[:36] > 0)}, {}),  # nothing is learnt at first
     (G.gradient_carries_over, "cannot tell", {"loss.train": LOSS[:20], "grad.norm": 5 + np.sin(T[:20] / 90)}, {}),
     (G.gradient_carries_over, "seen", {"loss.train": LOSS, "grad.norm": 5 + np.sin(T / 90)}, {"interval": 10}),
     (

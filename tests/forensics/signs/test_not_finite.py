@@ -43,6 +43,7 @@ SECOND = bad(LOSS, slice(1, None))
 NO_NORM = bad(NORM, slice(0, None))
 
 CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[str, Any]]] = [
+    (signs.nan_stays, "seen", {"rl.loss_policy": bad(NORM, slice(200, None)), "rl.reward": T / 10.0}, {}),
     (signs.nan_stays, "seen", {"loss.train": DEAD}, {}),
     (signs.nan_stays, "absent", {"loss.train": ONCE}, {}),
     (signs.nan_stays, "absent", {"loss.train": LOSS}, {}),
