@@ -75,7 +75,7 @@ def weights_never_move(s: Symptoms) -> Sign:
     if not driven:
         return does_not_arise(f"none of {told} moves, and there is nothing that should move them, or it was not logged.")
     first = norms[0]
-    text = f"None of {told} moves in any digit ({first.tag} is {as_logged(first.value[0])} in all {len(first)} values), while {driven}."
+    text = f"None of {told} moves in any digit ({first.tag} is {weight_norms.as_logged(first.value[0])} in all {len(first)} values), while {driven}."
     return seen(text, where=first.place(s.run, 0), first=int(first.step[0]), last=int(first.step[-1]))
 
 
@@ -92,7 +92,7 @@ def some_weights_never_move(s: Symptoms) -> Sign:
     if not still or len(still) == len(norms):
         return absent(f"{text}.", where=norms[0].place(s.run, 0))
     n = still[0]
-    text += f" in any digit ({n.tag} is {as_logged(n.value[0])} in all {len(n)} values)"
+    text += f" in any digit ({n.tag} is {weight_norms.as_logged(n.value[0])} in all {len(n)} values)"
     return seen(f"{text}.", where=n.place(s.run, 0), first=int(n.step[0]), last=int(n.step[-1]))
 
 
