@@ -96,7 +96,7 @@ def _stepped(run: Run, s: Series, *, hits: bool) -> Finding | None:
     if _train(run, s, rows, i) * with_it > abs(size) * TRAINED:
         return None
     step = int(s.step[rows[i + 1]])
-    title = f"{s.tag} steps from {x[i]:.4g} to {x[i + 1]:.4g} at step {step} and stays, while training continues as before"
+    title = f"{s.tag} jumps from {x[i]:.4g} to {x[i + 1]:.4g} at step {step} and stays, while training continues as before"
     first, last = int(s.step[rows[max(i - 6, 0)]]), int(s.step[rows[min(i + 7, len(rows) - 1)]])
     marks = [{"step": step, "label": "another level", "kind": "event"}]
     shown = evidence.window(s, first, last, *marks, title=s.tag, where=s.place(run, rows[i + 1]), margin=0)

@@ -10,7 +10,7 @@ from forensics.run.climbs import climbs
 from forensics.run.evaluations import shares
 from forensics.run.robust import error_of_median, median, noise_by_steps, robust_sigma
 from forensics.run.scores import scores
-from forensics.run.series import series
+from forensics.run.series import Floats, series
 from forensics.spikes.visible import MARGIN
 from parsers.tables import Run
 
@@ -26,9 +26,14 @@ def learnt_beside_loss(run: Run) -> bool:
 
 
 def _ranks_better(run: Run) -> bool:
-    """Whether more pairs are in the right order at the end: a loss of preferences begins at ln 2 and may fall by hundredths while it learns."""
+    """Whether more pairs are in the right order at the end, or a score of held-out data (F1, recall) rose as far: a loss of preferences begins at ln 2
+    and may fall by hundredths while it learns, one of lists by less."""
     a = series(run, "pref.acc")
-    x = a.value[a.usable] if a is not None else np.zeros(0)
+    rising = [score.value for score in scores(run) if score.rises and 0 <= score.value.min() <= score.value.max() <= 1]
+    return any(_gains(x) for x in (*rising, *([a.value[a.usable]] if a is not None else [])))
+
+
+def _gains(x: Floats) -> bool:
     if len(x) < 2 * LEVEL:
         return False
     gain = float(np.median(x[-LEVEL:]) - np.median(x[:LEVEL]))

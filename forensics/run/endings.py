@@ -83,7 +83,9 @@ def _last_moment(run: Run) -> float:
 
 def stands_last(run: Run, e: Event, lines: int) -> bool:
     """No later step follows in its file but the one that its loop writes on leaving; in a file without steps before it, at most so
-    many ``lines`` follow."""
+    many ``lines`` follow. Words from which the run went on before stand last nowhere."""
+    if went_on_before(run, e):
+        return False
     at, step = progress(run).get(str(e["source"]), (np.zeros(0, np.int64), np.zeros(0, np.int64)))
     place = e["at"] or 0
     if (at <= place).any():
@@ -91,6 +93,25 @@ def stands_last(run: Run, e: Event, lines: int) -> bool:
         return steps_after(run, e) <= (int(np.median(gaps)) if len(gaps) else 0)
     last = last_lines(run).get(str(e["source"]))
     return not len(at) and (last is None or place >= (last["at"] or 0) - lines)
+
+
+def went_on_before(run: Run, e: Event) -> bool:
+    """Whether the same words stand further up in the file, of the same attempt, and steps between: what the run went on from then ends nothing now."""
+    first = _first_said(run).get(_said(e))
+    return first is not None and first is not e and steps_after(run, first) > steps_after(run, e)
+
+
+@once
+def _first_said(run: Run) -> dict[tuple[str, ...], Event]:
+    found: dict[tuple[str, ...], Event] = {}
+    for e in _all_events(run):
+        found.setdefault(_said(e), e)
+    return found
+
+
+def _said(e: Event) -> tuple[str, ...]:
+    """File, attempt, kind and words of an event, without the frame of a traceback."""
+    return str(e["source"]), str(e["attempt"]), str(e["kind"]), str(e["text"]).partition("  [")[0]
 
 
 @once

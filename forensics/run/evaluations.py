@@ -125,3 +125,17 @@ def first_pass(run: Run) -> int | None:
     whole = bool((x == np.round(x)).all())
     over = np.flatnonzero(x > (x.min() if whole else 1))
     return int(step[over[0]]) - 1 if len(over) else int(step[-1])
+
+
+def gaps_to(train: Series, step: Ints, x: Floats) -> Floats:
+    """Training loss around each evaluation less the evaluation loss; NaN where none was logged there."""
+    width = max(int(np.median(np.diff(step))) // 2, train.interval) if len(step) > 1 else train.interval
+    rows = np.flatnonzero(train.usable)
+    rows = rows[np.argsort(train.step[rows], kind="stable")]
+    at, value = train.step[rows], train.value[rows]
+    first, stop = np.searchsorted(at, step - width), np.searchsorted(at, step + width, side="right")
+    level, many = np.full(len(x), np.nan), stop - first
+    for n in np.unique(many[many > 0]).tolist():  # windows of one length together
+        of = many == n
+        level[of] = np.median(value[first[of][:, None] + np.arange(n)], axis=1)  # from both sides: a falling loss favours neither
+    return level - x

@@ -191,10 +191,14 @@ def of_case(document: dict[str, Any]) -> Ending | None:
 
 
 def _survived(run: Run, e: Event, closed: dict[str, int]) -> bool:
-    """A later step or a closing line follows in the same file, or steps were logged long after it where the two clocks are moments.
-    A job that a scheduler ends may write on for the seconds until it is killed (Slurm's KillWait): a few values."""
+    """A later step or a closing line follows in the same file, or steps were logged long after it where the two clocks are moments; or it is an exception
+    from which the run went on before, and more than its last words follow. A job that a scheduler ends may write on for the seconds until it is killed
+    (Slurm's KillWait): a few values."""
     few = GRACE * reach.interval(run) if e["kind"] == "scheduler" else 0
     if closed.get(str(e["source"]), -1) > (e["at"] or 0) or endings.steps_after(run, e) > few:
+        return True
+    line = endings.last_lines(run).get(str(e["source"]))
+    if e["kind"] == "traceback" and line is not None and (line["at"] or 0) - (e["at"] or 0) > NEAR_END and endings.went_on_before(run, e):
         return True
     return endings.outlived(run, e)
 

@@ -22,6 +22,8 @@ ENOUGH = 5  # statistical: values that show a course (forensics.detectors.train_
 ROUNDED = 1e-3  # unit: of a loss; what is printed with four digits
 LOOKED = 400  # bound: of as many tags; those of experts and layers are many
 _PRECISION, _RECALL = lazy_re(r"\bprecision\b"), lazy_re(r"\brecall\b(?!.*\d)")  # of the first ten of a list it is one of its own
+# shares of words or symbols that are wrong, whose unit may be percent
+WRONG_WORDS = lazy_re(r"\b(wer|cer|ler|ter|uer|(word|char|character|label|token|phone|phoneme|unit) error( rate)?)\b")
 ACCURACY_OR_R2 = "score"  # scikit-learn's word for both, of which only R2 can be negative
 
 
@@ -115,12 +117,31 @@ def curve(run: Run) -> tuple[Ints, Floats]:
 
 
 def scores_hold(run: Run, since: int, share: float) -> bool:
-    """Whether the model answers as well at the end as at a step, to a `share`, by every score of held-out data that rises as it gets better: then only
-    the certainty of the wrong answers grew, as it does in networks that are well (Guo et al., arXiv 1706.04599, section 3)."""
+    """Whether the model answers as well at the end as at a step, to a `share`, by every score of held-out data that tells how many answers are right or
+    wrong: then only the certainty of the wrong answers grew, as it does in networks that are well (Guo et al., arXiv 1706.04599, section 3)."""
+    told = _answers(run, since)
+    return bool(told) and all(at_end <= before / share if falls else at_end >= share * before for falls, before, at_end, _ in told)
+
+
+def answers_improve(run: Run, since: int, share: float) -> bool:
+    """Whether the wrong answers on held-out data are fewer at the end than at a step, by a `share` of them, by some score, and more by none."""
+    told = [wrong for *_, wrong in _answers(run, since)]
+    return any(end <= (1 - share) * before for before, end in told) and all(end <= before for before, end in told)
+
+
+def _answers(run: Run, since: int) -> list[tuple[bool, float, float, tuple[float, float]]]:
+    """(does it fall, its level at a step, its level at the end, the wrong answers at both) of every score of held-out answers."""
     hits = series(run, "acc.eval")
-    found = [*([hits] if hits is not None else []), *(c.logged for c in scores(run) if c.rises and abs(c.value).max() <= 1)]
-    enough = [s for s in found if s.usable.sum() >= ENOUGH and _level(s, since) > 0]  # of none, none can be lost
-    return bool(enough) and all(_level(s, int(s.step[-1])) >= share * _level(s, since) for s in enough)
+    found = [(False, s) for s in ([hits] if hits is not None else []) if s.usable.sum() >= ENOUGH]
+    found += [(False, c.logged) for c in scores(run) if c.rises and abs(c.value).max() <= 1 and len(c.value) >= ENOUGH]
+    found += [(True, c.logged) for c in scores(run) if not c.rises and WRONG_WORDS.search(words(c.tag)) and len(c.value) >= ENOUGH]
+    levels = [(falls, _level(s, since), _level(s, int(s.step[-1]))) for falls, s in found]
+    all_right = 1.0 if hits is None or hits.value[hits.usable].max(initial=0) <= 1 else 100.0
+    return [
+        (falls, before, end, (before, end) if falls else (all_right - before, all_right - end))
+        for falls, before, end in levels
+        if before > 0  # of none, none can be lost
+    ]
 
 
 def _level(s: Series, at: int) -> float:

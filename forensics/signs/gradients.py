@@ -205,9 +205,8 @@ def gradient_carries_over(s: Symptoms) -> Sign:
     if why := lacking(s.run, CHANGES, "grad.norm") or lacking(s.run, CHANGES, "loss.train"):
         return cannot_tell(why)
     (step, norm), (at, loss) = usable(s.run, "grad.norm"), usable(s.run, "loss.train")
-    if (sick := nan_from(s.run)) is not None:  # what follows is no gradient of this model
-        step, norm, loss = step[step < sick], norm[step < sick], loss[at < sick]
-    step, norm = step[norm > 0], norm[norm > 0]  # nothing is learnt while a buffer fills, say
+    sick = np.inf if (nan := nan_from(s.run)) is None else nan  # what follows is no gradient, nor is 0
+    step, norm, loss = step[(step < sick) & (norm > 0)], norm[(step < sick) & (norm > 0)], loss[at < sick]
     if min(len(norm), len(loss)) < CHANGES:
         return cannot_tell(f"the loss was no number before {CHANGES} gradients and losses were logged.")
     if float((norm >= (1 - AT_CLIP) * norm.max()).mean()) > 1 - NEARLY_ALL:
@@ -225,8 +224,7 @@ def gradient_carries_over(s: Symptoms) -> Sign:
 
 def _goes_on(x: Floats) -> float:
     """The correlation of a change with the next one, without the outermost of them: -0.5 of noise about a level, 0 of a random walk."""
-    d = np.diff(x)
-    d = np.clip(d, *np.quantile(d, [TAIL, 1 - TAIL]))
+    d = np.clip(np.diff(x), *np.quantile(np.diff(x), [TAIL, 1 - TAIL]))
     d -= d.mean()
     return float((d[1:] * d[:-1]).sum() / max((d * d).sum(), 1e-300))
 

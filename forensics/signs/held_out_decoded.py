@@ -8,6 +8,7 @@ import numpy as np
 
 from forensics.run.no_better_since import stands_with_training
 from forensics.run.proper_end import finished
+from forensics.run.scores import WRONG_WORDS
 from forensics.run.series import Floats, Series, names, parts, series
 from forensics.run.usable_values import begins_late, first_level, last_level, usable
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -27,7 +28,6 @@ NOTHING = 0.8  # unit: four of five are wrong; of ten symbols one fits by chance
 ALL = 0.99  # unit: one word or symbol in a hundred fits by chance
 STILL = 1 / 3  # unit: of the evaluated steps; a model of speech that says only blanks at first has begun to speak by then
 PERCENT = 3.0  # unit: three times as many errors as words are no share any more
-_ERRORS = lazy_re(r"\b(wer|cer|ler|ter|uer|(word|char|character|label|token|phone|phoneme|unit) error( rate)?)\b")
 _MATCHES = lazy_re(r"\b(exact match|exact matches|em)\b")
 _SHARED = lazy_re(r"\b(rouge( (1|2|l|lsum))?|s?bleu|meteor|chr ?f)\b")
 FEW = 0.1  # unit: of the words or their sequences, one in ten is that of the answer
@@ -37,7 +37,7 @@ def nothing_decoded_right(s: Symptoms) -> Sign:
     """At every evaluation nearly all words that the model writes by itself are wrong, or not one answer is right, while the loss of the answers it is
     given comes down to next to nothing: the two do not go by one vocabulary, or the loss shows the model what it is to predict. Or not one answer is
     right, and what is learnt by heart leaves the evaluation loss above where training began."""
-    rates, matches, shared = (_logged(s.run, pattern) for pattern in (_ERRORS, _MATCHES, _SHARED))
+    rates, matches, shared = (_logged(s.run, pattern) for pattern in (WRONG_WORDS, _MATCHES, _SHARED))
     if not rates and not matches and not shared:
         return cannot_tell(f"neither a word error rate, exact matches nor words in common were logged {EVALUATIONS} times.")
     train, held_out = usable(s.run, "loss.train")[1], series(s.run, "loss.eval")
@@ -67,7 +67,7 @@ def loss_shows_its_answers(s: Symptoms) -> Sign:
     """Not one answer that the model writes by itself is right, while it is sure of each word where it is given the words before: what it is to predict
     stands in what it is given. (An error rate of a loss without given words, as CTC's, does not say so.)"""
     told = nothing_decoded_right(s)
-    if told.state != SEEN or not _logged(s.run, _ERRORS):
+    if told.state != SEEN or not _logged(s.run, WRONG_WORDS):
         return told
     return absent(f"{told.text} A loss that is given no words shows none.")
 
@@ -75,7 +75,7 @@ def loss_shows_its_answers(s: Symptoms) -> Sign:
 def every_word_wrong_to_the_end(s: Symptoms) -> Sign:
     """Not one word or symbol is right at any evaluation, and training is through, or its evaluations have stood still for two thirds of it: nothing but
     blanks or noise is ever said."""
-    rates = _logged(s.run, _ERRORS)
+    rates = _logged(s.run, WRONG_WORDS)
     if not rates:
         return cannot_tell(f"no error rate of words or symbols was logged {EVALUATIONS} times.")
     best = {p.tag: float(_shares(p).min()) for p in rates}

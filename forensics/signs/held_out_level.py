@@ -8,11 +8,11 @@ from forensics.detectors import eval_jump, eval_noise, train_eval_gap
 from forensics.errors import CannotTell
 from forensics.findings import GRAVE
 from forensics.run import evaluations as held
-from forensics.run import settings
 from forensics.run.evaluation_noise import noise_of
 from forensics.run.evaluations import FIFTHS
-from forensics.run.robust import error_of_median, median, robust_sigma
-from forensics.run.series import Floats, Ints, Series, names, series
+from forensics.run.robust import median
+from forensics.run.scores import answers_improve
+from forensics.run.series import Floats, names, series
 from forensics.run.usable_values import first_level, nan_from
 from forensics.signs.held_out_chance import NO_LOSS, NO_TRAIN
 from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
@@ -23,16 +23,15 @@ SUBJECT = "held_out"  # the other half of it
 EFFECTS = {
     "accuracy_is_one_class": "acc.eval",
     "eval_left_behind": "loss.eval",
-    "eval_like_training_with_dropout": "loss.eval",
     "next_token_certain": "loss.eval",
 }  # symptoms of their own, for which there is no detector
 
-NO_DROPOUT = "config does not mention dropout."
 BEYOND = 10.0  # unit: ten times
 BY_HEART = 0.1  # of the early level: where the shadow detector calls any task memorized
 # measured: of 159 runs nine end further apart, 20 to 2,300 times, all faulty, and no sound one 15 times; unit: half; a healthy run of the seen sets whose
 # training ends there keeps a third, with 98 % right
 APART, HALF = 0.05, 0.5
+FEWER = 0.05  # unit: a twentieth of the wrong answers
 HARDLY = 0.7  # measured: of 28 runs whose training goes on to a tenth of a standing evaluation the sound ones bring that to 0.51 of its first or less
 EARLY, LEAST = 5, 20  # statistical: medians of 5 and 15 are off by half and a third of a noise; their sum at least
 FEWEST = 10  # bound: means of ten epochs, of which three each make a level; three values of batches scatter by far less than ten times
@@ -41,10 +40,8 @@ BELOW = 6  # evaluations: all of six on one side by chance has a probability of 
 ABOVE = 0.1  # unit: a tenth of all answers; what training gets right beyond the share of one class
 FEW, WHOLE = 50, 1e-4  # answers; bound: of fifty the share of right ones scatters by 5 %, two or three steps of it; the digits of a log
 ALIKE = 4  # statistical: evaluations; four equal ones to the printed digits are no chance while the loss moves
-STRONG = 0.5  # dropout: that of hidden units in the paper (JMLR 15, 2014); of less, less is seen
 ERRORS = 2  # statistical: standard errors; of no difference it is once in twenty
 EARLY_ONES = 3  # bound: three values make a median that one odd value does not move
-COSTS = 0.02  # of the loss; measured: a dropout of 0.45 costs 4.8 % in the first pass of a healthy run of the seen sets
 # paper: a reader guesses the next letter of English at 0.6 bits, 0.42 nats, at best (Shannon 1951); a quarter of it, for tokens that are letters
 CERTAIN, MANY = 0.1, 3.0  # bound: nats of the first loss, a guess among twenty tokens: the model knew nothing of them
 MOVES = 0.03  # share of the first value: less is still for the plateau detector
@@ -119,6 +116,8 @@ def eval_left_behind(s: Symptoms) -> Sign:
     if stepped := [f for f in s.of(eval_jump.Facts, severity=GRAVE) if f.facts.metric == "loss.eval" and f.facts.size > 0]:
         return absent(f"{stepped[0].title}: it is left behind all at once.", stepped)
     below = train.step[train.usable & (train.value < most)]
+    if answers_improve(s.run, int(below[0]), FEWER):
+        return absent(f"{text}, and fewer and fewer answers on held-out data are wrong.")
     text = f"{text}: {end / last:.0f} times as much." if last > 0 else f"{text}."
     return seen(text, s.of(train_eval_gap.Facts), first=int(below[0]), last=int(train.step[-1]))
 
@@ -141,7 +140,7 @@ def eval_below_training(s: Symptoms) -> Sign:
         return cannot_tell(NO_LOSS if train is not None else NO_TRAIN)
     if stepped := [f for f in s.of(eval_jump.Facts) if f.facts.metric == "loss.eval" and f.facts.size < 0]:
         return absent(f"{stepped[0].title}: before that it lay higher.", stepped)
-    gaps = _gaps(train, step, x)[1 if len(x) <= BELOW else len(x) // 4 :]  # at first a mean of training lags behind
+    gaps = held.gaps_to(train, step, x)[1 if len(x) <= BELOW else len(x) // 4 :]  # at first a mean of training lags behind
     gaps = gaps[np.isfinite(gaps)]
     if len(gaps) < BELOW:
         return cannot_tell(f"only {len(gaps)} evaluations have training losses beside them, {BELOW} are needed.")
@@ -149,43 +148,6 @@ def eval_below_training(s: Symptoms) -> Sign:
     below = int((gaps > 0).sum())
     text = f"Evaluation loss lies below training loss in {below} of {len(gaps)} evaluations ({apart:+.3g} between them, in the median)."
     return seen(text) if below == len(gaps) and apart > noise_of(x) else absent(text)
-
-
-def eval_like_training_with_dropout(s: Symptoms) -> Sign:
-    """In the first pass over the data, with dropout, evaluation costs what training does: there dropout is all that lifts training above it."""
-    train, (step, x), told = series(s.run, "loss.train"), held.evaluations(s.run), settings.setting(s.run, "dropout")
-    share = settings.as_number(told.value) if told is not None else None
-    if train is None or not len(x):
-        return cannot_tell(NO_LOSS if train is not None else NO_TRAIN)
-    if told is None or share is None or not STRONG <= share < 1:
-        return does_not_arise(f"config sets no dropout of {STRONG:g} or more.") if share is not None else cannot_tell(NO_DROPOUT)
-    if (end := held.first_pass(s.run)) is None:
-        return cannot_tell("the log does not say how long the first pass over the data was.")
-    gaps = (_gaps(train, step, x) / np.abs(x))[step <= end]
-    gaps = gaps[np.isfinite(gaps)]
-    if len(gaps) < EARLY_ONES:
-        return cannot_tell(f"{len(gaps)} evaluations in the first pass have training losses beside them, {EARLY_ONES} are needed.")
-    apart, error = median(gaps), error_of_median(robust_sigma(gaps), len(gaps))
-    text = f"With a dropout of {share:g}, training loss is {apart:+.1%} apart from evaluation loss in the first pass (median of {len(gaps)} evaluations)."
-    if abs(apart) - ERRORS * error >= COSTS:
-        return absent(text, where=told.where)
-    if abs(apart) >= COSTS or error > COSTS:
-        return cannot_tell(f"the losses of the first pass scatter too much ({apart:+.1%} apart, give or take {error:.1%}).")
-    return seen(text, where=told.where)
-
-
-def _gaps(train: Series, step: Ints, x: Floats) -> Floats:
-    """Training loss around each evaluation less the evaluation loss; NaN where none was logged there."""
-    width = max(int(np.median(np.diff(step))) // 2, train.interval) if len(step) > 1 else train.interval
-    rows = np.flatnonzero(train.usable)
-    rows = rows[np.argsort(train.step[rows], kind="stable")]
-    at, value = train.step[rows], train.value[rows]
-    first, stop = np.searchsorted(at, step - width), np.searchsorted(at, step + width, side="right")
-    level, many = np.full(len(x), np.nan), stop - first
-    for n in np.unique(many[many > 0]).tolist():  # windows of one length together
-        of = many == n
-        level[of] = np.median(value[first[of][:, None] + np.arange(n)], axis=1)  # from both sides: a falling loss favours neither
-    return level - x
 
 
 def accuracy_is_one_class(s: Symptoms) -> Sign:

@@ -298,12 +298,13 @@ def test_a_warmup_from_epoch_to_epoch_is_no_jump(levels: tuple[float, ...], at: 
     assert sum(isinstance(f.facts, lr_schedule.Facts) for f in told) == jumps
 
 
+@pytest.mark.parametrize("name", ["pref.acc", "other/test F1"])
 @pytest.mark.parametrize(("last", "severity"), [(0.9, "info"), (0.5, "warning")])
-def test_preferences_that_are_learnt_need_no_fall_of_their_loss(last: float, severity: str) -> None:
-    """The loss of 0.693 falls by hundredths while the share of pairs in the right order rises."""
+def test_preferences_that_are_learnt_need_no_fall_of_their_loss(last: float, severity: str, name: str) -> None:
+    """The loss of 0.693 falls by hundredths while the share of pairs in the right order, or a score, rises."""
     n = 16
     ranked = np.linspace(0.5, last, n) + 0.01 * noise(n, 0.1, 1)
-    (f,) = plateau.detect(run_of({"loss.train": np.linspace(0.693, 0.68, n), "pref.acc": ranked}))
+    (f,) = plateau.detect(run_of({"loss.train": np.linspace(0.693, 0.68, n), name: ranked}))
     assert f.severity == severity
 
 

@@ -17,6 +17,7 @@ from forensics.evidence import found as finding
 from forensics.pipeline import examined
 from forensics.signs import held_out as H
 from forensics.signs import held_out_chance as C
+from forensics.signs import held_out_first_passes as P
 from forensics.signs import held_out_level as L
 from forensics.signs.sign import Sign, Symptoms
 from tests.forensics.curves import run_of
@@ -66,13 +67,13 @@ DROPPED: dict[str, Any] = {"config": {"dropout": 0.5}}
 FIRST_PASS = {"epoch": T / 60}
 
 CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[str, Any]]] = [
-    (L.eval_like_training_with_dropout, "seen", both(FALLS, FALLS) | FIRST_PASS, DROPPED),
-    (L.eval_like_training_with_dropout, "absent", both(FALLS, 0.9 * FALLS) | FIRST_PASS, DROPPED),
-    (L.eval_like_training_with_dropout, "absent", both(FALLS, 1.2 * FALLS) | FIRST_PASS, DROPPED),  # another distribution
-    (L.eval_like_training_with_dropout, "cannot tell", both(FALLS, FALLS) | FIRST_PASS, {"config": {"dropout": 0.1}}),
-    (L.eval_like_training_with_dropout, "cannot tell", both(FALLS, FALLS) | FIRST_PASS, {}),
-    (L.eval_like_training_with_dropout, "cannot tell", both(FALLS, FALLS), DROPPED),
-    (L.eval_like_training_with_dropout, "cannot tell", both(FALLS, FALLS) | {"epoch": T}, DROPPED),  # one evaluation in the first pass
+    (P.eval_like_training_with_dropout, "seen", both(FALLS, FALLS) | FIRST_PASS, DROPPED),
+    (P.eval_like_training_with_dropout, "absent", both(FALLS, 0.9 * FALLS) | FIRST_PASS, DROPPED),
+    (P.eval_like_training_with_dropout, "absent", both(FALLS, 1.2 * FALLS) | FIRST_PASS, DROPPED),  # another distribution
+    (P.eval_like_training_with_dropout, "cannot tell", both(FALLS, FALLS) | FIRST_PASS, {"config": {"dropout": 0.1}}),
+    (P.eval_like_training_with_dropout, "cannot tell", both(FALLS, FALLS) | FIRST_PASS, {}),
+    (P.eval_like_training_with_dropout, "cannot tell", both(FALLS, FALLS), DROPPED),
+    (P.eval_like_training_with_dropout, "cannot tell", both(FALLS, FALLS) | {"epoch": T}, DROPPED),  # one evaluation in the first pass
     (H.eval_turned_up, "seen", both(FALLS, TURNS), {}),
     (H.eval_turned_up, "absent", both(FALLS, FALLS), {}),
     (H.eval_turned_up, "absent", both(TURNS, TURNS), {}),
@@ -176,6 +177,15 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
     (L.training_learnt_by_heart, "seen", {"loss.train": 2 * np.exp(-T[:12] / 3)}, {}),  # a mean an epoch
     (L.training_learnt_by_heart, "cannot tell", {"loss.train": 2 * np.exp(-T[:9] / 2)}, {}),
     (L.eval_left_behind, "seen", both(ROTE, np.where(T % 15 == 14, 3.0 + T / 100, np.nan)), {}),  # four evaluations
+    (
+        L.eval_left_behind,
+        "absent",
+        both(ROTE, 3.0 + T / 100) | {"other/eval_wer": 10 + 5 * np.exp(-T / 30)},
+        {},
+    ),  # ever fewer words are wrong
+    (L.eval_left_behind, "absent", both(ROTE, 3.0 + T / 100) | {"acc.eval": 0.9 - 0.3 * np.exp(-T / 30)}, {}),
+    (L.eval_left_behind, "seen", both(ROTE, 3.0 + T / 100) | {"acc.eval": 0.6 - 0.1 * np.exp(-T / 5)}, {}),  # it stood still before
+    (L.eval_left_behind, "seen", both(ROTE, 3.0 + T / 100) | {"acc.eval": 0.9 - 0.3 * np.exp(-T / 30), "other/eval_wer": 10 + T / 9}, {}),
     (L.eval_left_behind, "cannot tell", both(ROTE, np.where(T % 20 == 19, 3.0 + T / 100, np.nan)), {}),
     (L.training_learnt_by_heart, "cannot tell", {"loss.eval": FALLS}, {}),
     (L.eval_improves_to_end, "seen", both(FALLS, 3 - T / 30), {}),
