@@ -13,7 +13,8 @@ from forensics.run.evaluations import shares
 from forensics.run.metric_columns import arrays
 from forensics.run.robust import median
 from forensics.run.series import Series, names, parts
-from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
+from forensics.signs.one_class import one_class_gets_all
+from forensics.signs.sign import SEEN, Sign, Symptoms, absent, cannot_tell, does_not_arise, seen
 from parsers import arrow
 from parsers.lazy_regex import lazy_re
 from parsers.name_rules import words
@@ -60,6 +61,8 @@ class _Test(NamedTuple):
 
 def closing_test_far_worse(s: Symptoms) -> Sign:
     """The one test at the end gives far less than the last evaluations on the way, of the same score: more than chance and their choice explain."""
+    if (one := one_class_gets_all(s)).state == SEEN:
+        return does_not_arise(f"one answer to all is right as often as its class comes, in each set: {one.text}")
     found = _pairs(s.run, _kind, "accuracy, F1 or AUC")
     if isinstance(found, str):
         return cannot_tell(found)
@@ -76,6 +79,8 @@ def closing_test_far_worse(s: Symptoms) -> Sign:
 def closing_test_costs_more(s: Symptoms) -> Sign:
     """The one test at the end costs half as much again as the last evaluations on the way, by the same loss or error, and takes a quarter of what these had
     gained: they are of data that training has seen."""
+    if (one := one_class_gets_all(s)).state == SEEN:
+        return does_not_arise(f"one answer to all is right as often as its class comes, in each set: {one.text}")
     found = _pairs(s.run, _cost, "loss or error")
     if isinstance(found, str):
         return cannot_tell(found)

@@ -12,6 +12,7 @@ from forensics.run.series import Floats, Series, series
 from forensics.signs.held_out_level import ALIKE
 from forensics.signs.sign import Sign, Symptoms, absent, cannot_tell, seen
 from parsers import loss_names
+from parsers.lazy_regex import lazy_re
 from parsers.name_rules import words
 from parsers.tables import Run
 
@@ -24,6 +25,8 @@ _FOUND = r"(?<!at )\b(recall|sensitivity|tpr|f 1)( score)?$"  # of the positives
 SAME = 1e-3  # unit: the third digit, in which a log may round; a ranking by chance scatters by more, one that has no order by nothing
 AT_CHANCE = 0.5  # unit: the AUC of a ranking that knows nothing
 HALF = 0.5  # unit: of the first evaluation loss; what still falls by less may be at its beginning
+_F1 = lazy_re(r"\bf 1\b")
+TWICE, MOST_CLASSES = 2, 20  # bound: evaluations; classes, over which a mean of F1 scores is such a share by chance once in 50
 MOST_ARE = 0.5  # bound: of the answers are right, so that the positives that are missed are the fewer
 _OVERLAP = (
     r"^(?!.*\b(best|max|loss|std)\b)(.*\b((mean|avg|average|macro) (dice|iou|jaccard)|m ?(dice|iou)|m io u|(dice|iou|jaccard) (score )?(mean|avg|average|macro))"
@@ -33,7 +36,7 @@ _OVERLAP = (
 
 def one_class_gets_all(s: Symptoms) -> Sign:
     """In the later half of the evaluations all samples of one class are found and none of the others; or no answer is positive, or every one; or
-    of one kind none is ever found while the loss of the evaluations halves; or nothing that is no background was segmented; or the count of classes that are predicted is one; or the ranking has no order at all, an AUC of 0.5 to the digit."""
+    of one kind none is ever found while the loss of the evaluations halves; or the F1 score is that of one answer to all; or nothing that is no background was segmented; or the count of classes that are predicted is one; or the ranking has no order at all, an AUC of 0.5 to the digit."""
     groups, overlaps = (
         [of for of in told if min(int(p.usable.sum()) for p in of) >= ALIKE] for told in (class_hits(s.run), class_overlaps(s.run))
     )
@@ -52,7 +55,7 @@ def one_class_gets_all(s: Symptoms) -> Sign:
             p = of[whole.index(True)]
             text = f"{p.tag} is {_late(p)[-1]:.3g} and {empty[0].tag} {_late(empty[0])[-1]:.3g}, and so since step {_since(p)}."
             return seen(text, where=p.place(s.run, 0), first=_since(p), last=int(p.step[-1]))
-    if (named := _one_named(s.run)) is not None:
+    if (named := _one_named(s.run) or _by_f1(s.run)) is not None:
         return named
     if (share := _share_of_positives(s.run, [*overlaps, *means])) is not None:
         return share
@@ -111,6 +114,22 @@ def _one_named(run: Run) -> Sign | None:
     return (
         None if p is None else seen(f"{p.tag} is 1 from step {_since(p)} on.", where=p.place(run, 0), first=_since(p), last=int(p.step[-1]))
     )
+
+
+def _by_f1(run: Run) -> Sign | None:
+    """The F1 score is what an accuracy a gives over k classes where all answers are one of them: 2a / (1 + a) for that class, 0 for the others, and their mean."""
+    hits = series(run, "acc.eval")
+    for c in (c for c in scores(run) if _F1.search(words(c.tag))):
+        step, i, j = np.intersect1d(hits.step[hits.usable], c.step, return_indices=True) if hits is not None else (c.step[:0],) * 3
+        if hits is None or len(step) < TWICE or not (c.value[j] > 0).all():
+            continue
+        a = shares(hits.value[hits.usable])[i]
+        k = (2 * a / (1 + a) / shares(c.value)[j])[len(step) // 2 :]
+        n = round(float(k[-1]))
+        if 2 <= n <= MOST_CLASSES and (np.abs(k - n) <= SAME / 2 * n).all():
+            text = f"{c.tag} is {c.value[-1]:.4g} at an accuracy of {a[-1]:.4g}: what one answer to all gives over {n} classes, 2a / (1 + a) / {n}."
+            return seen(text, where=c.logged.place(run, 0), first=int(step[len(step) // 2]), last=int(step[-1]))
+    return None
 
 
 def _late(p: Series) -> Floats:

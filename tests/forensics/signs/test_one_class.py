@@ -26,6 +26,10 @@ SETTLES = np.where(np.arange(N) < 5, MIXED, 0.0)
         ({"other/val_recall_0": ALL, "other/val_recall_1": MIXED}, "absent"),
         ({"other/val_recall_0": NONE, "other/val_recall_1": NONE}, "absent"),  # nothing is found at all: another matter
         ({"other/val_recall_5": ALL, "other/val_recall_10": NONE}, "cannot tell"),  # of the best five and ten
+        ({"acc.eval": ALL - 0.1, "other/val_macro_f1": 2 * 0.9 / 1.9 / 4 * ALL}, "seen"),  # of four classes one is named
+        ({"acc.eval": MIXED, "other/val_macro_f1": 2 * MIXED / (1 + MIXED) / 3}, "seen"),
+        ({"acc.eval": ALL - 0.1, "other/val_f1": 2 * 0.9 / 1.9 * ALL}, "cannot tell"),  # of the positives
+        ({"acc.eval": MIXED, "other/val_macro_f1": MIXED - 0.02}, "cannot tell"),
         ({"other/val_n_pred_families": np.ones_like(ALL)}, "seen"),
         ({"other/val/unique_preds": np.where(np.arange(len(ALL)) < 3, 2.0, 1.0)}, "seen"),
         ({"other/val_n_pred_families": np.ones_like(ALL) + np.arange(len(ALL)) % 2}, "cannot tell"),
