@@ -32,7 +32,7 @@ def empty(means: NDArray[np.float64], others: Iterable[tuple[str, str, NDArray[n
 def _tells(name: str, tag: str, x: NDArray[np.float64], zero: NDArray[np.bool_]) -> bool:
     if name == "rl.len":
         return bool((x[zero] == 0).all())
-    if not _EPISODES.search(words(tag)) or not (x == np.round(x)).all():
+    if name in MEANS or not _EPISODES.search(words(tag)) or not (x == np.round(x)).all():
         return False
     counted = x if (np.diff(x) < 0).any() else np.diff(x, prepend=0)  # in the row, or so far
     return bool(np.array_equal(counted == 0, zero))

@@ -1,4 +1,4 @@
-"""Places of the run that a line names by its form alone: ``[25] loss=0.5``, ``[3, 2000/12500]``, ``[0 :  100]``, ``[3/25][50/1583]``, ``3epoch:train:1-50batch:``, ``[a] 3/9:  25%|#  | 1/4 [``."""
+"""Places of the run that a line names by its form alone: ``[25] loss=0.5``, ``[3, 2000/12500]``, ``[0 :  100]``, ``[3/25][50/1583]``, ``[ 7 Epoch:[0/25] [6/632]``, ``3epoch:train:1-50batch:``, ``[a] 3/9:  25%|#  | 1/4 [``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from parsers.lazy_regex import lazy_re
 _COUNT = lazy_re(r" ?\[(\d+)\](?:\t| [A-Za-z][\w/]*=)")  # XGBoost, LightGBM; CLU of Flax: [25] train_loss=0.5, epoch=1
 _PAIR = lazy_re(r"\[ *(\d+)(?:,| :) *(\d+)(?:/ *(\d+))?\]")
 _TWO = lazy_re(r"\[ *(\d+) */ *\d+ *\] *\[ *(\d+) */ *(\d+) *\]")
+# DCGAN of TensorFlow: [   7 Epoch:[ 0/25] [   6/ 632]
+_THROUGH = lazy_re(r"\[? *(\d{1,9})\]? Epoch: ?\[ *\d{1,9} */ *\d{1,9} *\] *\[ *(\d{1,9}) */ *(\d{1,9}) *\]")
 _OF_EPOCH = lazy_re(r"(\d{1,6})[- ]epoch \((\d{1,9})/(\d{1,9})\)")  # Mugs: 0-epoch (84/178643): total loss 11.2
 _OF_EPOCHS = lazy_re(r"^epochs? ")
 _EPOCH_BEHIND = lazy_re(r"\W*(\d{1,9})/(\d{1,9}) epochs? (?=[A-Za-z])")  # 3/10 epoch G_loss : 2.5
@@ -58,6 +60,9 @@ def put_places(line: Line, body: str, found: Mapping[str, int]) -> None:
     if not line.mode and not line.has("epoch") and (m := _TWO.match(body)) is not None:  # [epoch/epochs][iteration/iterations]
         line.fields = [f._replace(role="epochs") if f.role == "total" else f for f in line.fields]
         _placed(line, m, ("epoch", "it", "total"))
+    if "Epoch:" in body[:24] and (m := _THROUGH.match(body)) is not None:
+        _placed(line, m, ("step", "skip", "length"))
+        line.fields = [f._replace(tag="global_step") if f.role == "step" else f for f in line.fields]
     _put_epochs(line, body)
     if not found and (m := _ACTS_IN.match(body)) is not None:
         _placed(line, m, ("epoch",))

@@ -28,6 +28,7 @@ _OF_LAUNCH = lazy_re(
 _START = lazy_re(r"(?i)(?:start|resume|initial)_?(?:step|iter|iteration)")
 _WORDS = lazy_re(r"[A-Za-z\u0080-\uffff]{2}")
 _NUMBER = lazy_re(r"\d++")
+_MINUTE = lazy_re(r"(?<!\d)\d\d:\d\d(?=:\d\d)")
 _DAY = lazy_re(r"\b(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b")
 
 
@@ -42,6 +43,7 @@ class Opening:
         self._first: tuple[Where, str, int | None] = (Where(0), "", None)
         self._line, self._says, self._others = "", "", 0  # the first line of the log, as it is, and the lines since it came last
         self._front = ""  # how it begins, before any number: few lines do, and each is looked at
+        self._minute: list[str] = []  # the time of day that it names, to the minute
         self._opened = (Where(0), 0)  # where that was, and how many rows had been measured
         self._unstarted: list[Where] = []  # openings behind which nothing was measured
         self._alone = True  # every line of the log is like the first one
@@ -66,12 +68,14 @@ class Opening:
         written yet. Ranks say a line one behind the other, at one time."""
         if not self._line and _WORDS.search(body) is not None:
             self._line, self._says, self._opened, self._others = _like(body), body.strip()[:200], (where, rows), 0
+            self._minute = _MINUTE.findall(body)
             self._front = _DAY.split(_NUMBER.split(body.lstrip(), 1)[0], 1)[0][:FRONT]
         elif not body.lstrip().startswith(self._front) or _like(body) != self._line:
             self._others, self._alone = self._others + 1, False
         else:
             at, before = self._opened
-            apart = where.time - at.time if where.time is not None and at.time is not None else APART * (self._others > 0)
+            later, self._minute = self._minute != _MINUTE.findall(body), _MINUTE.findall(body)
+            apart = where.time - at.time if where.time is not None and at.time is not None else APART * (self._others > 0 or later)
             if apart >= APART:
                 self._unstarted += [at] if rows == before else []
                 self._opened, self._others = (where, rows), 0

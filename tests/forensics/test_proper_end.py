@@ -42,6 +42,23 @@ def test_a_summary_that_hooks_write_is_no_end_where_work_was_left(tmp_path: Path
     assert 'with work still to do, and no reason is logged: "Overall training speed: 97' in got["answer"]
 
 
+def test_words_after_which_the_run_went_on_before_close_nothing(tmp_path: Path) -> None:
+    """A verifier of answers prints a final score for each of them."""
+    (tmp_path / "train.log").write_text(
+        "".join(f"step {i} loss {2 - i / 90:.3f}\n---- Final Score ----\n  Total: {i % 3}\n" for i in range(83))
+    )
+    assert proper_end.finish(read(tmp_path)) is None
+
+
+def test_an_exception_from_which_the_run_went_on_before_ends_nothing_unless_it_stands_last(tmp_path: Path) -> None:
+    raised = 'Traceback (most recent call last):\n  File "act.py", line 3, in act\n    x, y = found\nTypeError: cannot unpack non-iterable NoneType object\n'
+    text = "".join(f"step {i} loss {2 - i / 90:.3f}\n" + raised * (i % 20 == 2) for i in range(83))
+    (tmp_path / "train.log").write_text(text + "answer: none\n" * 60)
+    assert how_it_ended.ending(read(tmp_path)).kind != "exception"
+    (tmp_path / "train.log").write_text(text)
+    assert how_it_ended.ending(read(tmp_path)).kind == "exception"
+
+
 def test_a_done_before_the_first_step_closes_nothing(tmp_path: Path) -> None:
     folder = console(tmp_path / "r")
     (folder / "train.log").write_text("building the cache\ndone.\n" + (folder / "train.log").read_text())

@@ -184,3 +184,11 @@ def test_an_evaluation_that_counts_its_batches_stands_where_training_stands(tmp_
     assert found["loss.eval"] == [(49, 2.79), (99, 1.79)], "the mean of the whole pass"
     assert found["acc.eval"] == [(49, 34.5), (99, 34.5)]
     assert found["loss.train"] == [(49, 2.5), (99, 1.5)], "of training the value"
+
+
+@pytest.mark.parametrize("head", ["[{i:8d} Epoch:", "[{i:8d}] Epoch:", "{i} Epoch: "])
+def test_a_count_in_front_of_epoch_and_batch_is_the_step(tmp_path: Path, head: str) -> None:
+    """DCGAN-tensorflow, which takes its counter up from the checkpoint."""
+    line = head + "[{e:2d}/25] [{j:4d}/ 100] time: 4.2, d_loss: {d}"
+    run = read(tmp_path, "".join(line.format(i=i, e=i // 100, j=i % 100, d=1 + i / 1e3) + "\n" for i in range(501, 800)))
+    assert steps(run, "d_loss") == [*range(501, 800)]

@@ -333,6 +333,16 @@ def test_launches_that_measured_nothing_are_told_by_the_first_line_of_the_log(
     assert all(e["text"] == "Logger initialised 0" for e in found)
 
 
+@pytest.mark.parametrize(("minutes", "told"), [(2, 6), (0, 0)])
+def test_headers_that_follow_each_other_are_of_launches_where_their_time_is_another(minutes: int, told: int, tmp_path: Path) -> None:
+    """pix2pix and its heirs open the log of losses so, before anything was loaded."""
+    heads = [f"================ Training Loss (Fri Apr  6 00:{10 + minutes * i:02d}:{25 + i} 2018) ================\n" for i in range(7)]
+    rows = "".join(f"(epoch: 1, iters: {100 * i}, time: 0.046) G_GAN: 1.5 G_L1: {3 - i / 10}\n" for i in range(1, 20))
+    (tmp_path / "loss_log.txt").write_text("".join(heads) + rows)
+    found = [e for e in parsers.read(tmp_path).tables["events"].to_pylist() if e["kind"] == "unstarted"]
+    assert len(found) == told
+
+
 @pytest.mark.parametrize("text", ["  * Ep11/80 lr=1.5e-03 trL=0.0125", "    Ep11/80 lr=1.5e-03 trL=0.0125"])
 def test_a_number_that_touches_its_word_is_set_apart_whatever_marks_the_line(text: str) -> None:
     assert line_texts.plain(text) == "epoch 11/80 lr=1.5e-03 trL=0.0125"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from forensics.run import empty_windows
 from forensics.run.series import series
 from forensics.signs.policy_rewards import return_of_no_episode
 from forensics.signs.sign import Symptoms
@@ -56,3 +57,9 @@ def test_other_zeros_count(returns: np.ndarray, beside: dict[str, np.ndarray]) -
 
 def test_without_episodes_it_cannot_tell() -> None:
     assert return_of_no_episode(Symptoms(run_of({"loss.train": RETURNS}), ())).state == "cannot tell"
+
+
+def test_a_score_that_runs_through_an_episode_counts_none() -> None:
+    """``Episode Reward``, logged as it goes down from 0 to -20 and begins anew: the return itself, under its other name, is no count."""
+    score = -(T % 21).astype(float)
+    assert not empty_windows.empty(score, [("rl.reward", "Episode Reward", score)]).any()
