@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from parsers.console_format.grammars import NUM, is_measured
 from parsers.console_format.line_prefix import number, whole
+from parsers.console_format.rounded_steps import of_three_digits
 from parsers.console_format.settings_lists import TRAINS
 from parsers.console_format.tune_results import TuneResults
 from parsers.lazy_regex import lazy_re
@@ -97,6 +98,8 @@ class Tables:
         self.rows: list[tuple[str, str]] = []
         self.open = self.closed = False  # below a border; below the lower one of a box
         self.tune = TuneResults()
+        self.last: int | None = None  # step of the last box
+        self.every = 0  # how far it was from the one before it
 
     def read(self, text: str) -> Found | None:
         if (result := self.tune.read(text)) is not None:
@@ -129,7 +132,8 @@ class Tables:
         if is_border(text):
             rows, self.rows, self.section = self.rows, [], ""
             self.open, self.closed = True, bool(rows)
-            return _box(rows) if rows else None
+            found = _box(rows) if rows else None
+            return self._in_full(found, rows) if found is not None else None
         if not self.open or not (m := _CELLS.match(text)):
             self.open = self.open and not self.closed
             return None
@@ -140,6 +144,19 @@ class Tables:
         elif name and value:
             self.rows.append((self.section + name, value))
         return Found(None, [])
+
+    def _in_full(self, found: Found, rows: list[tuple[str, str]]) -> Found:
+        """A box with its step in full, where that is printed with three digits and an exponent."""
+        if found.step is None or found.settings:
+            return found
+        last, step = self.last, found.step
+        if any("e+" in value and number(value) == step for _, value in rows):
+            step = of_three_digits(step, last, self.every)
+        self.last, self.every = step, step - last if last is not None and step > last else self.every
+        metrics = [
+            (name, float(step) if value == found.step and vocabulary.plain(name) in _STEPS else value) for name, value in found.metrics
+        ]
+        return found._replace(step=step, metrics=metrics)
 
 
 def _box(rows: list[tuple[str, str]]) -> Found | None:

@@ -1,4 +1,4 @@
-"""Lines whose logger rounds the step (``step:1K smpl:32K ep:101 loss:1.226``, LeRobot's): the same line with its step in full.
+"""Lines whose logger rounds the step (``step:1K smpl:32K ep:101 loss:1.226``, LeRobot's; ``| step | 4.74e+04 |``): the same line with its step in full.
 
 So of a step behind an at sign (``valid @500 ctc 18.4``), of which the line is the one that says *step*.
 
@@ -28,8 +28,18 @@ def in_full(text: str, last: int | None, every: int) -> tuple[str, ...]:
     return (f"{text[: m.start('n')]}{step}{text[m.end() :]}",) if m is not None and step is not None else ()
 
 
+def of_three_digits(said: int, last: int | None, every: int) -> int:
+    """The step that a box prints as ``4.74e+04`` (the logger of OpenAI's baselines, of guided-diffusion)."""
+    return _next(said, 10 ** max(len(str(said)) - 3, 0) // 2, -1 if last is None else last, every) or said
+
+
 def _step(number: str, unit: int, last: int, every: int) -> int | None:
     said, half = round(float(number) * unit), unit // (2 * int(10 ** len(number.partition(".")[2])))
+    return _next(said, half, last, every)
+
+
+def _next(said: int, half: int, last: int, every: int) -> int | None:
+    """The next step that is rounded to one, give or take ``half``."""
     if every > 0 and last >= 0:
         rounds = max(1, -((last - said + half) // every))
         if abs(last + rounds * every - said) <= half:

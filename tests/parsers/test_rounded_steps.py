@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import parsers
 from tests.parsers.test_console_tables import series
 
 
@@ -49,3 +50,24 @@ def test_a_plan_with_a_unit_is_no_step(tmp_path: Path, text: str) -> None:
     log = f"{text}\n" + "".join(f"step:{n} loss:{5 - n / 1000:.3f}\n" for n in range(100, 1000, 100)) + f"{text}\n"
     found = series(tmp_path, log)["loss"]
     assert [step for step, _ in found] == list(range(100, 1000, 100))
+
+
+def boxes(counts: list[int]) -> str:
+    """The logger of OpenAI's baselines, and of guided-diffusion."""
+    rule = "-----------------------\n"
+    return "".join(f"{rule}| loss | {2 - i / 1e6:<8.3g} |\n| step | {i:<8.3g} |\n{rule}" for i in counts)
+
+
+@pytest.mark.parametrize("every", [1, 10, 500])
+def test_a_box_with_three_digits_counts_on(tmp_path: Path, every: int) -> None:
+    counts = [*range(0, 3000 * every, every)]
+    (tmp_path / "log.txt").write_text(boxes(counts))
+    rows = parsers.read(tmp_path).tables["metrics"].to_pylist()
+    assert [r["step"] for r in rows if r["tag"] == "loss"] == counts
+
+
+def test_a_box_of_a_run_that_resumes_counts_from_there(tmp_path: Path) -> None:
+    counts = [*range(0, 20_000, 100), *range(12_000, 15_000, 100)]
+    (tmp_path / "log.txt").write_text(boxes(counts))
+    rows = parsers.read(tmp_path).tables["metrics"].to_pylist()
+    assert [r["step"] for r in rows if r["tag"] == "loss"] == counts
