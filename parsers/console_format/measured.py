@@ -23,7 +23,9 @@ NEAR = 3  # lines behind a line with a step that may belong to it
 _SUMMARY = lazy_re(r"(?i)\b(?:final|(?<!new )best|minimum|maximum|overall|total|average over)\b|^final|_final")
 _LATER = lazy_re(r"(?i)val|eval|test|ppl|perplexity|reward")  # what is measured between steps
 _PLACE, _MOST_WORDS = {"step", "it", "total", "epoch"}, 4  # words of a heading over what an evaluation gave: more is a sentence
-_COUNTED = lazy_re(r"(?:step|iter|iteration|epoch|s)\b *+(?:: *+)?\d|\d+/\d+ |\{'(?:eval_)?loss': ")  # what no program text begins with
+_COUNTED = lazy_re(
+    r"[\[(]?(?:(?i:(?:train(?:ing)? )?(?:step|iter|iteration|epoch))|s)\b *+(?:[:=] *+)?\[?\d|\d+/\d+ |\{'(?:eval_)?loss': "
+)  # what no program text begins with
 
 
 class Measured(InHand):

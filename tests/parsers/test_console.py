@@ -433,6 +433,14 @@ def test_program_text_gives_nothing(tmp_path: Path) -> None:
     assert not tables["events"]
 
 
+@pytest.mark.parametrize("head", ["Epoch 0, Step {s}, ", "Train Epoch: 1 [{s}/90] ", "[Epoch 1] step {s} ", "Iteration {s}: "])
+def test_lines_that_count_are_read_behind_an_example_in_a_warning(tmp_path: Path, head: str) -> None:
+    """Paddle quotes a program in a warning right above the first line of the loop."""
+    source = "WARNING: return format changed, such as\n\nimport numpy as np\nfrom paddle.io import Dataset\n\nclass A(Dataset):\n    def __len__(self):\n        return 10\n\n"
+    tables, _, _ = log(tmp_path, source + "".join(f"{head.format(s=s)}loss so far is {3 - s / 90:.4f}\n" for s in range(1, 30)))
+    assert len([r for r in tables["metrics"] if "loss" in r["tag"]]) == 29
+
+
 def test_a_line_that_a_logger_stamped_ends_a_programs_text(tmp_path: Path) -> None:
     """mmcv prints its config as Python above the first iteration."""
     config = "import torch\nimport numpy\nfrom torch import nn\nmodel = dict(type='A')\n    step=[8, 11])\n"
