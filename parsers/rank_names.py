@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from parsers.lazy_regex import lazy_re
 
-_PROCESS = r"(?:(?:local|global|data_parallel|model|tensor|zero_pp|mp|tp|dp)_?)?rank|worker|node|process|gpu"
+_PROCESS = r"(?:(?:local|global|data_parallel|model|tensor|zero_pp|mp|tp|dp)_?)?rank|worker(?:log)?|node|process|gpu"
 _NUMBERED = lazy_re(rf"(?i)[-_.]?(?:{_PROCESS})[-_.]?\d+")
 _SHARD = lazy_re(rf"(?i)(?:[-_.]?(?:{_PROCESS})[-_.]?|consolidated\.|-model_)\d+")  # Llama and Mistral number model-parallel shards
 _RANK = lazy_re(r"(?i)(?<![a-z])(?<!lora[-_.])(?<!low[-_.])rank[-_.]?(\d{1,6})(?!\d)")  # the rank of an adapter is no process
+_PADDLE = lazy_re(r"(?:^|/)workerlog\.(\d{1,6})$")  # paddle.distributed.launch: one file a rank
 _BY_RANK = lazy_re(r"(?i)^(?:(?:per|by|all)[-_.]?)?ranks?[-_.]|[-_.](?:(?:per|by|all)[-_.]?)ranks?$|[-_.]ranks$")
 _TORCHRUN = lazy_re(r"(?:^|(?<=/))(attempt_\d+)/(\d{1,6})(?=/)")  # torch.distributed.elastic: <run id>/attempt_0/<local rank>/stderr.log
 
@@ -24,7 +25,7 @@ def of_one_job(a: str, b: str) -> bool:
 
 def number(path: str) -> int | None:
     """The rank that a file's name says, else its folders; the number of a node, a worker or a device is none."""
-    found = [m[1] for m in _RANK.finditer(path)] or [m[2] for m in _TORCHRUN.finditer(path)]
+    found = [m[1] for m in _RANK.finditer(path)] or [m[2] for m in _TORCHRUN.finditer(path)] or _PADDLE.findall(path)
     return int(found[-1]) if found else None
 
 

@@ -26,7 +26,8 @@ def test_files_of_one_job_differ_in_the_rank_alone(a: str, b: str, one_job: bool
 
 
 def test_only_a_rank_is_a_number_of_the_process() -> None:
-    assert [rank_names.number(n) for n in ("metrics_rank3", "rank-12", "node4", "gpu0", "log")] == [3, 12, None, None, None]
+    named = ("metrics_rank3", "rank-12", "log/workerlog.2", "node4", "gpu0", "log")
+    assert [rank_names.number(n) for n in named] == [3, 12, 2, None, None, None]
 
 
 def test_shards_of_a_checkpoint_are_known_by_their_first_rank() -> None:
