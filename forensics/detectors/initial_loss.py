@@ -118,12 +118,14 @@ def detect(run: Run) -> Iterator[Finding]:
         )
     reach = np.flatnonzero(x < (chance or LARGEST / 3))
     end = int(s.step[rows[int(reach[0])]]) if len(reach) else int(s.step[rows[-1]])
-    title = f"First loss {first:.4g}, far above {f'ln({outcomes(run):.0f}) = {chance:.3g}' if chance else 'a guess over any vocabulary'}"
+    summed = any(_SUM.search(str(found.value)) for found in settings.named(run, "reduction loss_reduction"))
+    a_guess = f"far above {f'ln({outcomes(run):.0f}) = {chance:.3g}' if chance else 'a guess over any vocabulary'}"
+    in_nats, later = chance or (is_mean(run, s) and not summed), median(x[-LEAST:])
+    title = f"First loss {first:.4g}, {a_guess if in_nats or later <= 0 else f'{first / later:.3g} times what it comes down to'}"
     begin = int(s.step[rows[0]])
     facts = Facts(first, chance, end, settings.number(run, "init_std"))
     shown = evidence.window(s, begin, end, title="the first steps", where=s.place(run, rows[0]), margin=0.5)
-    summed = any(_SUM.search(str(found.value)) for found in settings.named(run, "reduction loss_reduction"))
-    told = chance or is_mean(run, s) or _begins_large(run) or _rate_far_too_high(run) or ABSURD <= first >= FOLDS * median(x[-LEAST:])
+    told = in_nats or _begins_large(run) or _rate_far_too_high(run) or ABSURD <= first >= FOLDS * later
     summed = summed or bool(chance and chance < x.min())  # a first loss that is too high comes down to what guessing costs
     severity = "warning" if told and not summed else "info"
     yield evidence.found(facts, title, (begin, end), severity, shown, times=(s.clock(rows[0]), None))

@@ -234,6 +234,15 @@ def test_a_cross_entropy_beside_a_policy_and_its_critic_is_a_term() -> None:
     assert name("CE", "Pi", "Q") == "loss.aux" and name("CE", "acc") == "loss.train"
 
 
+@pytest.mark.parametrize(
+    ("beside", "read"), [("commit", ("other/perplexity", "")), ("vq_loss", ("other/perplexity", "")), ("lr", ("ppl.train", "nats/token"))]
+)
+def test_beside_a_codebook_a_perplexity_counts_its_codes(beside: str, read: tuple[str, str]) -> None:
+    """van den Oord et al., arXiv 1711.00937: no exp of a loss, which is then of no token."""
+    tags = frozenset({"loss", "perplexity", beside})
+    assert (meaning("perplexity", siblings=tags).name, meaning("loss", siblings=tags).unit) == read
+
+
 def test_a_length_is_one_of_episodes_beside_a_reward() -> None:
     assert name("Avg length", "Total reward") == "rl.len" and name("length", "loss") == "other/length"
 
