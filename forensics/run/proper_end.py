@@ -70,7 +70,7 @@ def likely(run: Run) -> Finish | None:
     if any(e["level"] != "info" and not endings.steps_after(run, e) for e in last) or any(g.lost for g in run.gaps):
         return None
     counts = (whole_counts.round_epochs, whole_counts.round_steps, whole_counts.as_long_as_others, whole_counts.evaluated_behind,
-              whole_counts.whole_history)  # fmt: skip
+              whole_counts.whole_history, whole_counts.whole_last_epoch)  # fmt: skip
     if (saved := _saved_behind(run, last)) is not None:
         return saved
     return next((found for test in (_counted_down, _counted_up, _rate_ran_down, *counts) if (found := test(run))), None)

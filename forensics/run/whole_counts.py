@@ -64,6 +64,16 @@ def round_epochs(run: Run) -> Finish | None:
     return Finish(f"its {count} epochs are a round number, and the last one is as long as those before it", how="guess")
 
 
+def whole_last_epoch(run: Run) -> Finish | None:
+    """The last epoch has all of its rows, of twenty and more, and none of the next one was logged: a log that is cut anywhere hardly ends so."""
+    rows = _epochs(run)[1]
+    if planned_steps(run) is not None or plan.of_epochs(run) is not None or _whole_epochs(run) is None:
+        return None
+    if rows[-1] * CHANCE < 1 or len(np.unique(rows[1:])) > 1:
+        return None
+    return Finish(f"its last epoch has all of its {rows[-1]} rows, and none of another was logged", how="guess")
+
+
 def whole_history(run: Run) -> Finish | None:
     """Nothing but documents of whole curves: programs write them behind their loop."""
     stepped = endings.progress(run)

@@ -208,6 +208,15 @@ def test_a_round_step_looks_finished_where_a_cut_would_seldom_fall_there(tmp_pat
         assert found.how == "guess" and found.says.startswith(says)
 
 
+@pytest.mark.parametrize(("rows", "short", "says"), [(24, 0, "its last epoch has all of its 24 rows"), (24, 1, ""), (8, 0, "")])
+def test_a_whole_last_epoch_looks_finished_where_a_cut_would_seldom_fall_there(tmp_path: Path, rows: int, short: int, says: str) -> None:
+    counts = [(e, i) for e in range(7) for i in range(rows)]
+    lines = [f"Epoch: [{e}] [{i * 50:>5}/1200] loss: {2 - (e * rows + i) / 300:.4f}\n" for e, i in counts]
+    (tmp_path / "train.log").write_text("".join(lines[: len(lines) - short]))
+    found = proper_end.likely(read(tmp_path))
+    assert (found.says if found is not None else "").startswith(says) and bool(found) == bool(says)
+
+
 @pytest.mark.parametrize(
     ("epochs", "evaluated", "kind"), [(4, (4,), "finished"), (4, (2, 4), "unknown"), (1, (1,), "unknown"), (4, (3,), "unknown")]
 )
