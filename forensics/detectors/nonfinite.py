@@ -172,7 +172,7 @@ def _finding(run: Run, s: Series, bad: Ints, ranks: list[int]) -> Finding[Facts]
     if s.name.startswith(("loss", "ppl")):
         harmless = (recovered and _scale_falls_there(run, s.step[bad])) or _never_computed(run, s) or _passed(run, s, bad)
         severity = "info" if harmless else "critical"
-    elif s.name.startswith("rl.loss") and not skipped:
+    elif s.name.startswith("rl.loss") and not skipped and not recovered:
         severity = "critical"  # no update after it is one
     if s.name.startswith("rl.reward") and recovered and not word.startswith("inf"):
         severity = "info"  # the mean of no episode
