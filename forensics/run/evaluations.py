@@ -71,9 +71,10 @@ def answers_at_end(run: Run) -> tuple[float, float] | None:
     return train, held
 
 
-def of_tokens(s: Series | None) -> bool:
-    """Whether what is counted right are tokens, by the name of the metric: answers out of a vocabulary, not out of a few classes."""
-    return s is not None and _TOKENS.search(words(s.tag)) is not None
+def of_tokens(run: Run, s: Series | None) -> bool:
+    """Whether what is counted right are tokens, by the name of the metric or by their perplexity beside it: answers out of a vocabulary, not out of a
+    few classes."""
+    return s is not None and (_TOKENS.search(words(s.tag)) is not None or any(series(run, f"ppl.{side}") for side in ("train", "eval")))
 
 
 def level_at(s: Series, step: int, values: int = LEVEL) -> float | None:

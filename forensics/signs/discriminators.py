@@ -33,7 +33,11 @@ ON_REAL, ON_FAKE = (
     r"^d x$|^d[ /]real$|^p real$|\b(out d real|d real (prob|mean|score))$|^real (prob|score)$",
     r"^d g ?z( ?1)?$|^d[ /]fake$|^p fake$|\b(out d fake|d fake (prob|mean|score))$|^fake (prob|score)$",
 )
-RIGHT_ON_REAL, RIGHT_ON_FAKE = (rf"^((d|dis\w*)[ /])?(acc(uracy)? (on )?{half}|{half} acc(uracy)?)$" for half in ("real", "fake"))
+# of imitation, an expert's are the real ones (arXiv 1606.03476)
+RIGHT_ON_REAL, RIGHT_ON_FAKE = (
+    rf"^((d|dis\w*)[ /])?(acc(uracy)? (on )?{half}|{half} acc(uracy)?)$"
+    for half in ("(real|expert)", "(fake|gen(erated|erator)?|policy|agent)")
+)
 LOSS_ON_REAL, LOSS_ON_FAKE = (
     rf"^(?=.*\b(loss|losses|err|l)\b)(?=.*\b(d|disc|dis|discriminator)\b)(?=.*\b{half}\b)(?!.*\b(g|gen|generator|gp|penalty|prob|acc)\b)"
     for half in ("real", "fake")

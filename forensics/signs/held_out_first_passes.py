@@ -114,7 +114,7 @@ def answers_permuted(s: Symptoms) -> Sign:
     """Beside a training loss that comes down, evaluation hits far less than guessing does, or hits one and the same share of less than half to the last
     digit once training is known by heart: each class is told as another one, and always as the same."""
     train, (step, x) = series(s.run, "loss.train"), held.evaluations(s.run, "acc.eval")
-    if train is None or len(x) < ALIKE or held.of_tokens(series(s.run, "acc.eval")):
+    if train is None or len(x) < ALIKE or held.of_tokens(s.run, series(s.run, "acc.eval")):
         return cannot_tell(NO_TRAIN if train is None else f"{ALIKE} accuracies of an evaluation with classes were not logged.")
     share, first, last = held.shares(x), beginning(train.value[train.usable]), held.level_at(train, int(step[-1]), LEAST)
     if last is None or last > FELL * first:
@@ -133,7 +133,7 @@ def tokens_of_a_vocabulary(s: Symptoms) -> Sign:
     if (told := settings.setting(s.run, "vocab_size")) is not None:
         return seen(f"Config sets {told.key} = {told.value}.", where=told.where)
     counted = next((a for name in ("acc.eval", "ppl.eval", "ppl.train") if (a := series(s.run, name)) is not None), None)
-    if counted is not None and (counted.name != "acc.eval" or held.of_tokens(counted)):
+    if counted is not None and (counted.name != "acc.eval" or held.of_tokens(s.run, counted)):
         return seen(f"{counted.tag} counts tokens.", where=counted.place(s.run, 0))
     return cannot_tell("config names no vocabulary, and nothing that is logged counts tokens.")
 

@@ -162,7 +162,7 @@ def accuracy_is_one_class(s: Symptoms) -> Sign:
         )
     if any(name.startswith("pref.") for name in names(s.run, 1)):
         return cannot_tell("the accuracy counts pairs of answers in the right order, which are of no class.")
-    if held.of_tokens(counted := series(s.run, "acc.eval")) and counted is not None:
+    if held.of_tokens(s.run, counted := series(s.run, "acc.eval")) and counted is not None:
         return cannot_tell(
             f"{counted.tag} counts tokens of a vocabulary, and a model that names one of them whatever it reads is another trouble."
         )

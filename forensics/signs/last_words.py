@@ -17,7 +17,10 @@ from parsers.lazy_regex import lazy_re
 
 _SILENT = lazy_re(r"(?i)exit code|\W*failed\b|traceback without")  # that it failed, not of what
 _GUARD = lazy_re(r"\b(?:nan|inf|non-?finite|not finite|loss scale already at minimum)\b", re.I)  # raised because a value was not finite
-_REASON = lazy_re(r"^an exception ended the run: (.+?)(?:; the next attempt begins at step .*)?$", re.S)
+# an error of CUDA may be one of the program or of the device: which of them, where it comes again tells
+_REASON = lazy_re(
+    r"^(?:an exception ended the run|hardware failure(?=: .*\bCUDA error)): (.+?)(?:; the next attempt begins at step .*)?$", re.S
+)
 _CLASS = lazy_re(r"[A-Za-z_][\w.]{0,59}(?=:|$)")
 _NUMBER = lazy_re(r"0x[0-9a-f]+|\d+", re.I)
 _PEER = lazy_re(r"(?i)\bconnection (?:was )?(?:reset|closed) by (?:the )?(?:remote )?peer")
@@ -62,7 +65,7 @@ def _lost_peer(s: Symptoms) -> str:
 
 
 def exception_repeats(s: Symptoms) -> Sign:
-    """The same exception ended two attempts or more (numbers in it aside): a crash loop."""
+    """The same exception, or error of CUDA, ended two attempts or more (numbers in it aside): a crash loop."""
     told = [(a, m[1]) for a in how_it_ended.attempts(s.run) if (m := _REASON.match(str(a["why"]))) is not None]
     told = [(a, words) for a, words in told if not _SILENT.match(words)]
     if len(s.run.attempts) < 2:

@@ -148,7 +148,7 @@ def _held_out_end(run: Run) -> End | None:
     last, hits = _mean_of_last(loss), _mean_of_last(shares(curve.value[curve.usable]))
     lowest = min(float(x.min()) for x in (*([] if _fitted(run) else [train]), loss) if len(x))
     # a vocabulary is no small number that two losses could tell
-    begins = [] if of_tokens(curve) else [_begin(run, side) for side in ("train", "eval")]
+    begins = [] if of_tokens(run, curve) else [_begin(run, side) for side in ("train", "eval")]
     n = classes(run) or next(filter(None, (_squashed_classes(b, lowest, last, hits) for b in begins)), None)
     end = End(last, hits, n) if n is not None else None
     return end if end is not None and lowest >= end.twice - 1 - NEAR[0] else None
@@ -194,7 +194,7 @@ def _end(run: Run) -> End | str:
     if hits is others and len(held_out) >= LEAST:  # dropout lifts the one, overfitting the other
         ends.append(_mean_of_last(held_out))
     least, right = min(ends), _mean_of_last(shares(hits))
-    if classes(run) is None and of_tokens(series(run, "acc.train" if hits is own else "acc.eval")):
+    if classes(run) is None and of_tokens(run, series(run, "acc.train" if hits is own else "acc.eval")):
         return "what is counted right are tokens, and a loss that is far from their share says nothing of a vocabulary that is not told."
     if (n := _classes(run) or _squashed_classes(_begin(run, "train"), float(min(held_out, default=math.inf)), least, right)) is None:
         return "the number of classes is not known: config does not say it, and the loss does not begin at ln of a whole number."
