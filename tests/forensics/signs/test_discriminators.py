@@ -53,6 +53,7 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, dict[str, Any]]] = [
     (D.gan_trouble, "absent", {"other/D_real": 0.9 * ONE, "other/D_fake": 0.02 * ONE}),
     (D.gan_trouble, "absent", {"other/D_real": 0.7 * ONE, "other/D_fake": 0.002 * ONE}),
     (D.gan_trouble, "seen", {"other/D/acc_real": 0.97 * ONE, "other/D/acc_fake": 0.99 * ONE}),
+    (D.gan_trouble, "seen", {"other/disc/acc_expert": 0.97 * ONE, "other/disc/acc_gen": 0.99 * ONE}),  # of imitation
     (D.gan_trouble, "absent", {"other/D/acc_real": 0.55 * ONE, "other/D/acc_fake": 0.99 * ONE}),
     (D.gan_trouble, "absent", {"other/D/acc_real": 1 - 0.5 * (LONG > 60), "other/D/acc_fake": ONE}),  # it was right at first
     (D.gan_trouble, "seen", {"other/errD0": 1.3 * ONE, "other/errD1": 100 * ONE, "other/g_loss0": ONE, "other/g_loss1": 0 * ONE}),
