@@ -10,16 +10,15 @@ How it decides
     side). It fires at a lasting slow-down to less than 80 % (to less than half where fewer than 20 values stand on a side, or only the time since the start is
     known), when the change is at least four times the noise, 2.6 sigma of the rank sum of both sides (few values tell only what divides them well), and three units
     of the last printed digit; a logged speed that falls while the rows' clock goes on as before is a mean since the start that holds a pause (as fps of stable-baselines3 and SPS of CleanRL are). It is for information
-    unless the rest takes half as long again, and costs ten minutes, goes at less than a third of the speed or hardly scatters from there on. A slow-down without an
+    unless the rest takes half as long again (and no metric is measured for the first time there, which the loop does more for), and costs ten minutes, goes at less than a third of the speed or hardly scatters from there on. A slow-down without an
     edge is told where each of eight pieces of the run is slower than the one before, down to less than a third of the speed (unless that speed may be a mean since
-    the start, from which a fast beginning fades); and where the wait for data was logged: it rises in all but one of the pieces, the steps end half as long again,
-    and the wait is half of that.
+    the start, from which a fast beginning fades); and where the wait for data was logged: it rises in all but one of the pieces, the steps end half as long again, and the wait is half of that.
 
 Cannot tell
     Where neither throughput, step time nor a clock was logged ten times.
 
 Folklore
-    Slower from a step on, whatever the reason: a loader that starves, a node that throttles, a file system that fills up.
+    Slower from a step on, whatever the reason: a loader that starves, a node that throttles, a disk that fills up.
 """
 
 from __future__ import annotations
@@ -92,9 +91,10 @@ def _at_once(run: Run) -> Iterator[Finding]:
     same_work = s.name not in BY_SAMPLES or step_work.of_steps(run, s.step[rows]) is None
     if s.name in SPEEDS and same_work and pace.ratio(s, rows, split) >= SLOWER:
         return
-    title = f"The run slows down to {after / before:.0%} of its speed at step {step} and stays slow"
+    begun = step_work.begins(run, int(s.step[rows[split - 1]]), step)
+    title = f"The run slows down to {after / before:.0%} of its speed at step {step} and stays slow{begun}"
     shown = evidence.window(s, step, int(s.step[last]), title=f"{s.tag} from step {step} on", where=s.place(run, row))
-    petty = _petty(s, rows[split:], speed[split:], after / before) and not utilization.starves(run, step)
+    petty = begun or (_petty(s, rows[split:], speed[split:], after / before) and not utilization.starves(run, step))
     severity = "warning" if after < COSTLY * before and not petty else "info"
     yield evidence.on_rows(s, (row, last), Facts(step, after / before, s.name, before, after), title, severity, shown)
 

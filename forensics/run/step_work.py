@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forensics.run.series import Floats, Ints, series
+from forensics.run.series import Floats, Ints, names, parts, series
 from parsers.tables import Run
 
 CHANGES = 1.25  # bound: a batch or an accumulation changes by a factor of two, seldom less; counters of padded batches wobble by less
@@ -23,6 +23,15 @@ def of_steps(run: Run, step: Ints) -> Floats | None:
     told += [grown for name in COUNTERS if (grown := _grown(run, name, step)) is not None]
     told += [grown] if (grown := _by_epochs(run, step)) is not None else []
     return next((w for w in told if (w > 0).all() and w.max() >= CHANGES * w.min()), None)
+
+
+def begins(run: Run, before: int, step: int) -> str:
+    """Which metrics are measured from a step on, and to the end, and not before: a loop that goes into another phase does more. Nothing where none is,
+    or where the log begins there."""
+    whole = [s for name in names(run, MOST_LENGTHS) for s in parts(run, name)]
+    first, last = min((int(s.step.min()) for s in whole), default=step), max((int(s.step.max()) for s in whole), default=step)
+    late = [s.tag for s in whole if first < before < int(s.step.min()) <= step and int(s.step.max()) >= last - s.interval]
+    return f", where {late[0]} is measured for the first time" if late else ""
 
 
 def _held(run: Run, name: str, step: Ints) -> Floats | None:

@@ -17,10 +17,7 @@ from parsers.lazy_regex import lazy_re
 
 _SILENT = lazy_re(r"(?i)exit code|\W*failed\b|traceback without")  # that it failed, not of what
 _GUARD = lazy_re(r"\b(?:nan|inf|non-?finite|not finite|loss scale already at minimum)\b", re.I)  # raised because a value was not finite
-# an error of CUDA may be one of the program or of the device: which of them, where it comes again tells
-_REASON = lazy_re(
-    r"^(?:an exception ended the run|hardware failure(?=: .*\bCUDA error)): (.+?)(?:; the next attempt begins at step .*)?$", re.S
-)
+_REASON = lazy_re(r"^(?:an exception ended the run|hardware failure(?=: .*CUDA error)): (.+?)(?:; the next attempt begins .*)?$", re.S)
 _CLASS = lazy_re(r"[A-Za-z_][\w.]{0,59}(?=:|$)")
 _NUMBER = lazy_re(r"0x[0-9a-f]+|\d+", re.I)
 _PEER = lazy_re(r"(?i)\bconnection (?:was )?(?:reset|closed) by (?:the )?(?:remote )?peer")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from curves import noisy, run_of
 
@@ -215,3 +216,15 @@ def test_a_speed_that_its_name_says_is_since_the_start(tmp_path: Path, tag: str,
     (tmp_path / "progress.csv").write_text(f"time/total_timesteps,{tag},rollout/ep_rew_mean,train/critic_loss\n{''.join(rows)}")
     found = [f["kind"] for f in forensics.analyze(str(tmp_path)).to_json()["findings"] if f["severity"] != "info"]
     assert ("throughput" in found) == told
+
+
+@pytest.mark.parametrize(("since", "severity"), [(20, "info"), (30, "warning"), (0, "warning")])
+def test_a_loop_that_measures_more_from_the_step_on_does_more_there(since: int, severity: str) -> None:
+    """A second phase has terms of its own, and takes its time."""
+    term = np.where(np.arange(N) < since, np.nan, 0.3 + EVEN / 10)
+    run = run_of({"loss.train": noisy(N, 0.01), "time.step": 100 * SECONDS, "other/cluster_loss": term}, interval=10)
+    rows = [r for r in run.tables["metrics"].to_pylist() if r["value"] == r["value"]]
+    run.tables["metrics"] = pa.Table.from_pylist(rows, run.tables["metrics"].schema)
+    (slow,) = throughput.detect(run)
+    assert slow.severity == severity
+    assert ("where cluster_loss is measured for the first time" in slow.title) is (severity == "info")

@@ -117,6 +117,18 @@ def test_one_exception_at_the_end_of_two_attempts_repeats(tmp_path: Path) -> Non
         assert found.state == state, found
 
 
+@pytest.mark.parametrize(
+    ("last", "state"), [("CUDA error: an illegal memory access was encountered", SEEN), ("uncorrectable ECC error", ABSENT)]
+)
+def test_an_error_of_cuda_repeats_as_an_exception_does(tmp_path: Path, last: str, state: str) -> None:
+    """At its step again it is of the program; what a device says of itself is of the device however often."""
+    line = f"terminate called after throwing an instance of 'c10::Error'\n  what():  {last}\n"
+    steps = "".join(f"step {i} loss {2 - i / 100:.4f}\n" for i in range(1, 41))
+    again = "Resuming training from step 20\n" + "".join(f"step {i} loss {2 - i / 100:.4f}\n" for i in range(21, 41))
+    (tmp_path / "train.log").write_text(steps + line + again + line)
+    assert looked("exception_repeats", tmp_path).state == state
+
+
 def test_a_kill_without_a_word_is_no_stop_on_purpose(tmp_path: Path) -> None:
     folder = write(tmp_path / "r", log=KILLED)
     assert looked("killed_by_signal_unexplained", folder).state == SEEN
