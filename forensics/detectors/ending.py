@@ -8,7 +8,7 @@ How it decides
     The last fatal line that nothing followed in its file. A proper end has evidence too: a closing line of the program (early
     stopping and a cap on time are proper ends, and quoted), an exit record of zero without a fatal line, the planned length, an
     estimate of the time left that ran down to zero, the trainer's summary after its last step, or a learning rate that had run down
-    to nothing; by the look of it a round count of epochs or steps, and a last epoch with all of its twenty rows or more and none behind them. A summary that hooks write however the loop ended (detectron2's training time)
+    to nothing; by the look of it a round count of epochs or steps, and a last epoch with all of its rows, ten or more, and none behind them. A summary that hooks write however the loop ended (detectron2's training time)
     counts only where no work was left. A log that stops short of its plan, or in a torn
     record, or more than a line before the end of an epoch, is cut. An exception belongs to the launch whose log it stands in. A death is critical; a stop from outside and a cut
     are told as information. The answer quotes the line that tells it, or the log's last line, in every verdict.

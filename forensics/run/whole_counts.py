@@ -16,7 +16,8 @@ from parsers.records.vocabulary import WHOLE_HISTORY
 from parsers.tables import Run
 
 WHOLE = 2  # bound: epochs between the first and the last, by which the last is measured
-ROUND, MANY = 10, 20  # statistical: a log that is cut ends at such a count of epochs once in ten; of fewer epochs no count is odd
+# statistical: a log that is cut ends at such a count of epochs, or at the end of one of as many rows, once in ten; of fewer epochs no count is odd
+ROUND, MANY = 10, 20
 ROUNDER = 50  # statistical: where it is open whether epochs count from 0 or 1, a log that is cut ends there once in 25
 ROUNDEST = 500  # statistical: 0, ..., 500 is one more than a round count, where a log that is cut ends once in 500
 # statistical: of a log that is cut anywhere to end at a round step, which may count from 0 or from 1; unit: of fewer steps no count is odd
@@ -65,13 +66,28 @@ def round_epochs(run: Run) -> Finish | None:
 
 
 def whole_last_epoch(run: Run) -> Finish | None:
-    """The last epoch has all of its rows, of twenty and more, and none of the next one was logged: a log that is cut anywhere hardly ends so."""
+    """The last epoch has all of its rows, of ten and more, and none of the next one was logged: a log that is cut anywhere hardly ends so. Where epochs are
+    counted as they are done (Chainer), the last row is the first with its count."""
     rows = _epochs(run)[1]
-    if planned_steps(run) is not None or plan.of_epochs(run) is not None or _whole_epochs(run) is None:
+    if planned_steps(run) is not None or plan.of_epochs(run) is not None or len(rows) < WHOLE + 2:
         return None
-    if rows[-1] * CHANCE < 1 or len(np.unique(rows[1:])) > 1:
+    if rows[-1] == 1 and _counted_when_done(run):
+        rows = rows[:-1]
+    elif _whole_epochs(run) is None:
+        return None
+    if rows[-1] < ROUND or len(np.unique(rows[1:])) > 1:
         return None
     return Finish(f"its last epoch has all of its {rows[-1]} rows, and none of another was logged", how="guess")
+
+
+def _counted_when_done(run: Run) -> bool:
+    """Whether each epoch is first named at the step that ends it: the steps of one, times its number, of steps that count from 1."""
+    s = series(run, "epoch")
+    if s is None or not s.usable.all() or s.step[0] <= 0:
+        return False
+    first = np.flatnonzero(np.diff(s.value, prepend=s.value[0]) == 1)
+    length = s.step[first[0]] if len(first) else 0
+    return bool(s.value[0] == 0 and len(first) == s.value[-1] and np.array_equal(s.step[first], length * s.value[first]))
 
 
 def whole_history(run: Run) -> Finish | None:

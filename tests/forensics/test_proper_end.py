@@ -217,6 +217,16 @@ def test_a_whole_last_epoch_looks_finished_where_a_cut_would_seldom_fall_there(t
     assert (found.says if found is not None else "").startswith(says) and bool(found) == bool(says)
 
 
+@pytest.mark.parametrize(("begins", "rows", "ends"), [(1, 701, True), (1, 690, False), (0, 701, False)])
+def test_epochs_that_are_counted_as_they_are_done(tmp_path: Path, begins: int, rows: int, ends: bool) -> None:
+    """Chainer's LogReport: the row of the last iteration is the first with the count; one that counts its steps from 0 has begun another epoch."""
+    counts = range(begins, begins + rows)
+    (tmp_path / "log.jsonl").write_text(
+        "".join(f'{{"epoch": {i // 100}, "step": {i}, "loss": {2 - i / 900:.4f}}}\n' for i in counts if i < 701)
+    )
+    assert bool(proper_end.likely(read(tmp_path))) is ends
+
+
 @pytest.mark.parametrize(
     ("epochs", "evaluated", "kind"), [(4, (4,), "finished"), (4, (2, 4), "unknown"), (1, (1,), "unknown"), (4, (3,), "unknown")]
 )
