@@ -133,9 +133,9 @@ def _jump(y: np.ndarray, *, hits: bool) -> int | None:
 
 
 def _was_there(y: np.ndarray, level: float, other: float) -> bool:
-    """Whether values that had come nearer to the level were out at the other one before: the tail of their scatter goes that far."""
+    """Whether values that had come nearer to the level were out at the other one before, or nearly: their scatter goes so far, or a few bad ones are over."""
     there = np.flatnonzero(y <= level + HALF * (other - level))
-    return bool(len(there)) and bool((y[there[0] :] >= other).any())
+    return bool(len(there)) and bool((y[there[0] :] >= other - SLOW * (other - level)).any())
 
 
 def _learns(y: np.ndarray, i: int, better: float) -> bool:

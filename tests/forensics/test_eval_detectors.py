@@ -144,6 +144,40 @@ def test_a_fast_first_fall_hides_no_evaluation_that_became_worse(tmp_path: Path)
     assert only(list(eval_jump.detect(read(make(tmp_path, rows))))).first_step == 350
 
 
+def test_a_few_bad_evaluations_that_are_over_are_no_other_level(tmp_path: Path) -> None:
+    """The summed validation losses of a YOLO run: two of eighteen were bad."""
+    losses = [
+        5.66,
+        4.86,
+        4.46,
+        4.02,
+        3.77,
+        3.42,
+        3.12,
+        2.80,
+        2.58,
+        2.41,
+        2.23,
+        2.12,
+        2.27,
+        2.17,
+        2.25,
+        2.87,
+        3.54,
+        2.03,
+        2.03,
+        2.04,
+        1.91,
+        1.94,
+        1.98,
+        1.99,
+    ]
+    rows = [
+        {"step": i, "loss": 1 + math.exp(-i / 100)} | ({"val_loss": losses[i // 50 - 1]} if i % 50 == 0 else {}) for i in range(1, 1201)
+    ]
+    assert not list(eval_jump.detect(read(make(tmp_path, rows))))
+
+
 def test_a_training_loss_that_climbs_while_evaluations_go_on_improving_harms_nothing(tmp_path: Path) -> None:
     def climbs(i: int) -> float:
         return 0.1 + max(i - 100, 0) / 500 + scatter(i) / 10
