@@ -69,7 +69,9 @@ def judge(step: Ints, value: Floats, length: float) -> list[Spike]:
         following = next((o.start for o, _ in kept[i + 1 :] if e.end is not None and o.start >= e.end), len(y))
         judged.append(_spike(step, y, e, p, _limit(step, e, length), following, bool(finite[e.peak])))
     likely = [found[i] for i, p in zip(strongest, odds, strict=True) if p >= class_model.THRESHOLD]
-    judged = [replace(s, kind="not_a_spike", why="periodic") if _periodic(s, likely) else s for s in judged]
+    judged = [
+        replace(s, kind="not_a_spike", why="periodic") if _periodic(s, likely) or _at_multiples(step, s, likely) else s for s in judged
+    ]
     rise = turn(y, found)
     if rise is not None and not any(_explains(s, rise.start, rise.peak) for s in judged):
         height = max(rise.rise, float(y[rise.peak]) - rise.level)
@@ -209,6 +211,22 @@ def _periodic(s: Spike, likely: list[Excursion]) -> bool:
         return False
     gaps, width = np.diff([e.start for e in alike]), float(np.mean([_values(e) for e in alike]))
     return bool(np.ptp(gaps) <= BUMP_DISTANCE * gaps.mean() and gaps.mean() <= BUMP_DENSE * width)
+
+
+def _at_multiples(step: Ints, s: Spike, likely: list[Excursion]) -> bool:
+    """Whether half of the bumps as high as this one, or more, begin at multiples of their distance, one after the other from the first or second on: what
+    the loop does every so many steps makes them (a reset of opacities in Gaussian splatting, arXiv 2308.04079). A bad batch comes anywhere in an epoch."""
+    if s.kind not in ("fast", "slow"):
+        return False
+    start, every = int(step[s.at.start]), int(np.median(np.diff(step)))
+    high = (e for e in likely if e.end is not None and 2 / 3 <= e.height / s.at.height <= 3 / 2)  # unit: half as high again
+    others = {int(step[e.start]) for e in high} - {start}
+    far = 10 * BUMPS * every  # statistical: three bumps lie at such places by chance once in 1,000, give or take a value
+    for gap in {abs(o - start) for o in others if abs(o - start) >= far}:
+        at = {round(o / gap) for o in (*others, start) if o >= gap - every and abs(o - round(o / gap) * gap) <= every}
+        if round(start / gap) in at and 2 * len(at) > len(others) and ({1, 2, 3} <= at or {2, 3, 4} <= at):
+            return True
+    return False
 
 
 def _values(e: Excursion) -> int:

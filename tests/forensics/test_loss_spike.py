@@ -162,6 +162,16 @@ def test_equal_bumps_at_regular_distances_are_the_loops() -> None:
     assert len(found) == 3 and {f.facts.why for f in found} == {"periodic"}
 
 
+@pytest.mark.parametrize(("offset", "whys"), [(0, {"periodic"}), (37, {""})])
+def test_bumps_at_multiples_of_their_distance_are_the_loops(offset: int, whys: set[str]) -> None:
+    """Gaussian splatting resets its opacities every 3000 steps; a bad batch that comes again stands elsewhere in its epoch."""
+    x = noisy(1000, 0.02)
+    for at in (300, 600, 900):
+        x[at + offset : at + offset + 12] *= 1 + 3 * np.exp(-np.arange(12) / 3)
+    found = [f for f in spikes(run_of({"loss.train": x}, interval=10)) if f.facts.height > 1]
+    assert len(found) == 3 and {f.facts.why for f in found} == whys
+
+
 def few_samples(seed: int = 0) -> Floats:
     """A loss of batches of which one in forty is hard: twice to four times as high, for one value."""
     rng = np.random.default_rng(seed)
