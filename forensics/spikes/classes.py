@@ -216,7 +216,7 @@ def _periodic(s: Spike, likely: list[Excursion]) -> bool:
 def _at_multiples(step: Ints, s: Spike, likely: list[Excursion]) -> bool:
     """Whether half of the bumps as high as this one, or more, begin at multiples of their distance, one after the other from the first or second on: what
     the loop does every so many steps makes them (a reset of opacities in Gaussian splatting, arXiv 2308.04079). A bad batch comes anywhere in an epoch."""
-    if s.kind not in ("fast", "slow"):
+    if s.kind not in ("fast", "slow") or _values(s.at) <= BUMPS:  # a single bad batch is over sooner
         return False
     start, every = int(step[s.at.start]), int(np.median(np.diff(step)))
     high = (e for e in likely if e.end is not None and 2 / 3 <= e.height / s.at.height <= 3 / 2)  # unit: half as high again
