@@ -159,7 +159,6 @@ def _meaning(tag: str, framework: str | None, folder: str, siblings: frozenset[s
 # -- unit and smoothing as the tag itself says them -------------------------------------------------------------------
 
 _TOKENS = r"\btok(en)?s?\b|\bppl\b|\bperplexity\b|\bbpb\b|\blm loss\b"
-_CODES = r"\b(vq|codebook|commit(ment)?|quanti[sz]\w*)( ?loss\b|$)"  # whose perplexity counts the codes in use
 _BYTES = lazy_re(r"(?<![a-z])(gib|gb|mib|mb|kib|kb|bytes|megabytes|%|percent|percentage)(?![a-z])")
 _SPELLED = {"gib": "GiB", "mib": "MiB", "kib": "KiB", "bytes": "bytes", "megabytes": "MB", "percent": "%", "percentage": "%"}
 _TIME = lazy_re(r"\b(ms|us|milliseconds?|hours?)\b|\btime min$")
@@ -169,7 +168,7 @@ _FLOPS = lazy_re(r"\b([tg]?) ?flops?\b")
 def _unit(name: str, text: str, siblings: frozenset[str], lm: bool) -> str:
     family = name.split(".")[0]
     if name in ("loss.train", "loss.eval", "loss.train_max_rank"):
-        if lm or re.search(_TOKENS, text) or (siblings and beside(_TOKENS, siblings) and not beside(_CODES, siblings)):
+        if lm or re.search(_TOKENS, text) or (siblings and beside(_TOKENS, siblings) and not _of_codes(siblings)):
             return "nats/token"
         return "nats" if re.search(r"\bcross ?entropy\b|\bx ?ent(ropy)?\b|\bnll\b|\bb?ce\b", text) else ""
     if family in ("time", "axis") and (said := _TIME.search(text)):
@@ -179,6 +178,12 @@ def _unit(name: str, text: str, siblings: frozenset[str], lm: bool) -> str:
     if name == "flops.dev" and (said := _FLOPS.search(text)):
         return f"{said[1].upper()}FLOP/s"
     return vocabulary().get(name, ("", ""))[1]
+
+
+def _of_codes(siblings: frozenset[str]) -> bool:
+    """Whether the rules take a perplexity beside these tags for one of a codebook's codes."""
+    rule = first("perplexity", siblings, data()["rule"])
+    return rule is not None and rule["name"] != "ppl"
 
 
 def _smoothing(text: str) -> str:

@@ -74,7 +74,8 @@ def answers_at_end(run: Run) -> tuple[float, float] | None:
 def of_tokens(run: Run, s: Series | None) -> bool:
     """Whether what is counted right are tokens, by the name of the metric or by their perplexity beside it: answers out of a vocabulary, not out of a
     few classes."""
-    return s is not None and (_TOKENS.search(words(s.tag)) is not None or any(series(run, f"ppl.{side}") for side in ("train", "eval")))
+    beside = any(series(run, name) is not None for name in ("ppl.train", "ppl.eval"))
+    return s is not None and (beside or _TOKENS.search(words(s.tag)) is not None)
 
 
 def level_at(s: Series, step: int, values: int = LEVEL) -> float | None:

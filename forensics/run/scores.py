@@ -119,29 +119,34 @@ def curve(run: Run) -> tuple[Ints, Floats]:
 def scores_hold(run: Run, since: int, share: float) -> bool:
     """Whether the model answers as well at the end as at a step, to a `share`, by every score of held-out data that tells how many answers are right or
     wrong: then only the certainty of the wrong answers grew, as it does in networks that are well (Guo et al., arXiv 1706.04599, section 3)."""
-    told = _answers(run, since)
-    return bool(told) and all(at_end <= before / share if falls else at_end >= share * before for falls, before, at_end, _ in told)
+    told = [(of_wrong, *_levels(s, since)) for of_wrong, s in _answers(run)]
+    enough = [(of_wrong, before, end) for of_wrong, before, end in told if before > 0]  # of none, none can be lost
+    return bool(enough) and all(end <= before / share if of_wrong else end >= share * before for of_wrong, before, end in enough)
 
 
 def answers_improve(run: Run, since: int, share: float) -> bool:
     """Whether the wrong answers on held-out data are fewer at the end than at a step, by a `share` of them, by some score, and more by none."""
-    told = [wrong for *_, wrong in _answers(run, since)]
-    return any(end <= (1 - share) * before for before, end in told) and all(end <= before for before, end in told)
+    wrong = [_levels(s if of_wrong else replace(s, value=_whole(s) - s.value), since) for of_wrong, s in _answers(run)]
+    return any(end <= (1 - share) * before for before, end in wrong) and all(end <= before for before, end in wrong)
 
 
-def _answers(run: Run, since: int) -> list[tuple[bool, float, float, tuple[float, float]]]:
-    """(does it fall, its level at a step, its level at the end, the wrong answers at both) of every score of held-out answers."""
+def _answers(run: Run) -> list[tuple[bool, Series]]:
+    """(does it count the wrong ones, it) of every score of held-out answers."""
     hits = series(run, "acc.eval")
-    found = [(False, s) for s in ([hits] if hits is not None else []) if s.usable.sum() >= ENOUGH]
-    found += [(False, c.logged) for c in scores(run) if c.rises and abs(c.value).max() <= 1 and len(c.value) >= ENOUGH]
-    found += [(True, c.logged) for c in scores(run) if not c.rises and WRONG_WORDS.search(words(c.tag)) and len(c.value) >= ENOUGH]
-    levels = [(falls, _level(s, since), _level(s, int(s.step[-1]))) for falls, s in found]
-    all_right = 1.0 if hits is None or hits.value[hits.usable].max(initial=0) <= 1 else 100.0
-    return [
-        (falls, before, end, (before, end) if falls else (all_right - before, all_right - end))
-        for falls, before, end in levels
-        if before > 0  # of none, none can be lost
-    ]
+    found = [(False, hits)] if hits is not None else []
+    found += [(False, c.logged) for c in scores(run) if c.rises and abs(c.value).max() <= 1]
+    found += [(True, c.logged) for c in scores(run) if not c.rises and WRONG_WORDS.search(words(c.tag))]
+    return [(of_wrong, s) for of_wrong, s in found if s.usable.sum() >= ENOUGH]
+
+
+def _whole(s: Series) -> float:
+    """All answers, in the unit of a share of them."""
+    return 1.0 if s.value[s.usable].max() <= 1 else 100.0
+
+
+def _levels(s: Series, since: int) -> tuple[float, float]:
+    """At a step and at the end."""
+    return _level(s, since), _level(s, int(s.step[-1]))
 
 
 def _level(s: Series, at: int) -> float:

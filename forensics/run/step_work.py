@@ -28,7 +28,7 @@ def of_steps(run: Run, step: Ints) -> Floats | None:
 def begins(run: Run, before: int, step: int) -> str:
     """Which metrics are measured from a step on, and to the end, and not before: a loop that goes into another phase does more. Nothing where none is,
     or where the log begins there."""
-    whole = [s for name in names(run, MOST_LENGTHS) for s in parts(run, name)]
+    whole = [s for name in names(run) for s in parts(run, name)]
     first, last = min((int(s.step.min()) for s in whole), default=step), max((int(s.step.max()) for s in whole), default=step)
     late = [s.tag for s in whole if first < before < int(s.step.min()) <= step and int(s.step.max()) >= last - s.interval]
     return f", where {late[0]} is measured for the first time" if late else ""

@@ -61,8 +61,8 @@ class _Test(NamedTuple):
 
 def closing_test_far_worse(s: Symptoms) -> Sign:
     """The one test at the end gives far less than the last evaluations on the way, of the same score: more than chance and their choice explain."""
-    if (one := one_class_gets_all(s)).state == SEEN:
-        return does_not_arise(f"one answer to all is right as often as its class comes, in each set: {one.text}")
+    if (one := _one_answer(s)) is not None:
+        return one
     found = _pairs(s.run, _kind, "accuracy, F1 or AUC")
     if isinstance(found, str):
         return cannot_tell(found)
@@ -79,8 +79,8 @@ def closing_test_far_worse(s: Symptoms) -> Sign:
 def closing_test_costs_more(s: Symptoms) -> Sign:
     """The one test at the end costs half as much again as the last evaluations on the way, by the same loss or error, and takes a quarter of what these had
     gained: they are of data that training has seen."""
-    if (one := one_class_gets_all(s)).state == SEEN:
-        return does_not_arise(f"one answer to all is right as often as its class comes, in each set: {one.text}")
+    if (one := _one_answer(s)) is not None:
+        return one
     found = _pairs(s.run, _cost, "loss or error")
     if isinstance(found, str):
         return cannot_tell(found)
@@ -94,6 +94,13 @@ def closing_test_costs_more(s: Symptoms) -> Sign:
     if more >= MORE and lost >= LOST:
         return seen(f"{text}: {more:.2g} times as much.", where=s.run.where(t.source, t.at), last=int(v.step[v.usable][-1]), short=lost)
     return absent(f"{text}.")
+
+
+def _one_answer(s: Symptoms) -> Sign | None:
+    """Where one answer is given to all, two sets differ by how often its class comes, and nothing leaked."""
+    one = one_class_gets_all(s)
+    told = f"one answer to all is right as often as its class comes, in each set: {one.text}"
+    return does_not_arise(told) if one.state == SEEN else None
 
 
 def _ends(v: Series) -> tuple[float, float]:

@@ -119,9 +119,11 @@ def _one_named(run: Run) -> Sign | None:
 def _by_f1(run: Run) -> Sign | None:
     """The F1 score is what an accuracy a gives over k classes where all answers are one of them: 2a / (1 + a) for that class, 0 for the others, and their mean."""
     hits = series(run, "acc.eval")
+    if hits is None:
+        return None
     for c in (c for c in scores(run) if _F1.search(words(c.tag))):
-        step, i, j = np.intersect1d(hits.step[hits.usable], c.step, return_indices=True) if hits is not None else (c.step[:0],) * 3
-        if hits is None or len(step) < TWICE or not (c.value[j] > 0).all():
+        step, i, j = np.intersect1d(hits.step[hits.usable], c.step, return_indices=True)
+        if len(step) < TWICE or not (c.value[j] > 0).all():
             continue
         a = shares(hits.value[hits.usable])[i]
         k = (2 * a / (1 + a) / shares(c.value)[j])[len(step) // 2 :]

@@ -184,6 +184,13 @@ CASES: list[tuple[Callable[[Symptoms], Sign], str, Mapping[str, Any], Mapping[st
         {},
     ),  # ever fewer words are wrong
     (L.eval_left_behind, "absent", both(ROTE, 3.0 + T / 100) | {"acc.eval": 0.9 - 0.3 * np.exp(-T / 30)}, {}),
+    (
+        L.eval_left_behind,
+        "absent",
+        both(ROTE, 3.0 + T / 100) | {"acc.eval": 90 - 30 * np.exp(-T / 30), "other/val_f1": 0.9 - 0.3 * np.exp(-T / 30)},
+        {},
+    ),
+    (L.eval_left_behind, "seen", both(ROTE, 3.0 + T / 100) | {"acc.eval": 90 - 30 * np.exp(-T / 30), "other/val_f1": 0.9 - T / 300}, {}),
     (L.eval_left_behind, "seen", both(ROTE, 3.0 + T / 100) | {"acc.eval": 0.6 - 0.1 * np.exp(-T / 5)}, {}),  # it stood still before
     (L.eval_left_behind, "seen", both(ROTE, 3.0 + T / 100) | {"acc.eval": 0.9 - 0.3 * np.exp(-T / 30), "other/eval_wer": 10 + T / 9}, {}),
     (L.eval_left_behind, "cannot tell", both(ROTE, np.where(T % 20 == 19, 3.0 + T / 100, np.nan)), {}),
